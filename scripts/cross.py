@@ -22,7 +22,7 @@ CACHE = os.path.abspath(os.environ.get("CALLTAP_CACHE") or os.path.join(ROOT, "b
 DEBIAN = {"aarch64": "arm64", "riscv64": "riscv64"}  # Debian's names of the CPUs
 RELEASE = "trixie"  # the first that has both
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
-PACKAGES = "libc6-dev libelf-dev libdw-dev libzstd-dev liblzma-dev zlib1g-dev libiberty-dev libcmocka-dev".split()
+PACKAGES = "libc6-dev libelf-dev libdw-dev libzstd-dev liblzma-dev zlib1g-dev libiberty-dev libcmocka-dev libncurses-dev".split()
 
 # Debian's cross compilers look into the cross libc package first, whatever the sysroot is: hence -isystem, -B and -L.
 CROSS_FILE = """[constants]
@@ -100,9 +100,9 @@ def unpack(packages, folder):
 
 
 def sysroot(cpu):
-    """Folder with the CPU's libraries and headers; fetched if it is not there yet."""
+    """Folder with the CPU's libraries and headers; fetched if it is not there yet, or if it lacks one of the packages."""
     folder = os.path.join(CACHE, "sysroot", cpu)
-    if os.path.exists(folder):
+    if all(glob.glob(os.path.join(folder, "usr/share/doc", name)) for name in PACKAGES):
         return folder
     if not shutil.which("apt-get") or not os.path.exists(KEYS):
         raise CrossError(f"the libraries for {cpu} come from Debian's archive, by apt-get, which is not here")
@@ -110,6 +110,7 @@ def sysroot(cpu):
     with tempfile.TemporaryDirectory(dir=os.path.dirname(folder)) as scratch:
         unpacked = os.path.join(scratch, "root")
         unpack(fetch(DEBIAN[cpu], os.path.join(scratch, "apt")), unpacked)
+        shutil.rmtree(folder, ignore_errors=True)
         os.rename(unpacked, folder)
     return folder
 

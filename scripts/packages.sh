@@ -6,16 +6,16 @@
 # says what it would have installed and goes on.
 set -eu
 
-build="gcc g++ libc6-dev meson ninja-build pkg-config libelf-dev libdw-dev libzstd-dev liblzma-dev zlib1g-dev libiberty-dev libcmocka-dev"
+build="gcc g++ libc6-dev meson ninja-build pkg-config libelf-dev libdw-dev libzstd-dev liblzma-dev zlib1g-dev libiberty-dev libncurses-dev libfuse3-dev libcmocka-dev"
 sources="ca-certificates make tcl xz-utils"
-tools="gdb valgrind strace linux-perf libunwind-dev" # that the tests use beside the tracer
+tools="gdb valgrind strace linux-perf libunwind-dev babeltrace2 graphviz protobuf-compiler trace-cmd fuse3" # that the tests use beside the tracer
 # Programs for other CPUs are built and emulated; the libraries of the whole tool for them: scripts/cross.py.
 others="qemu-user-static"
 for cpu in aarch64 riscv64; do
 	[ "$cpu" = "$(uname -m)" ] || others="$others gcc-$cpu-linux-gnu g++-$cpu-linux-gnu"
 done
 case ${1:-} in
-check) list="$build python3 clang clang-format clang-tidy binutils mandoc tmux libc++1 libc++abi1 musl-tools python3-greenlet $tools $others" ;;
+check) list="$build python3 clang clang-format clang-tidy binutils mandoc tmux libc++1 libc++abi1 rustc musl-tools python3-greenlet zsh fish $tools $others" ;;
 demo) list="$build $sources python3" ;;
 bench) list="$build $sources python3 clang libclang-rt-14-dev uftrace lttng-tools liblttng-ust-dev bpftrace linux-perf gdb sqlite3 redis-server time $others" ;;
 *)
@@ -33,7 +33,7 @@ missing=
 for package in $list; do
 	# A compiler or interpreter that came another way is as good.
 	case $package in
-	python3 | tcl | meson) program=$package ;;
+	python3 | tcl | meson | rustc) program=$package ;;
 	ninja-build) program=ninja ;;
 	*) program= ;;
 	esac

@@ -384,6 +384,15 @@ const struct probe_constants *agent_constants_find(void);
 
 /* programs.c: answer a PROGRAMS; -EPROTO when the size is wrong. */
 int agent_programs_take(const struct calltap_msg_programs *message, int fd) __attribute__((warn_unused_result));
+/*
+ * times.c: take the file of a TIMES; -EPROTO: the message is wrong.  agent_times_may(): whether a site may be as its
+ * flags say.
+ */
+int agent_times_take(const struct calltap_msg_times *message, int fd) __attribute__((warn_unused_result));
+bool agent_times_may(const struct calltap_site *site);
+void agent_times_release(void);
+/* programs.c: take the map of a COUNTS; PROGRAMS_DONE answers that message, too.  -EPROTO: the size is wrong. */
+int agent_counts_take(const struct calltap_msg_counts *message, int fd) __attribute__((warn_unused_result));
 /* Run no program any more, and unmap the tables: no thread is in one.  The code goes with the blocks. */
 void agent_programs_release(void);
 

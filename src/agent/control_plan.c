@@ -185,7 +185,7 @@ static bool site_is_sane(const struct calltap_msg_plan *plan, const struct callt
 	bool is_short = arch_site_is_short(site->length);
 
 	if (site->length < ARCH_SITE_MIN || site->length > ARCH_SITE_MAX || site->body_off < site->length ||
-	    !stub_is_sane(plan, site))
+	    !stub_is_sane(plan, site) || !agent_times_may(site))
 		return false;
 	if (place >= plan->site_count - plan->block_sites)
 		return !is_short && is_in_blocks(plan, site);

@@ -28,6 +28,8 @@ union message {
 	struct calltap_msg_triggers triggers;
 	struct calltap_msg_handlers handlers;
 	struct calltap_msg_programs programs;
+	struct calltap_msg_counts counts;
+	struct calltap_msg_times times;
 	struct calltap_msg_instance instance;
 	char bytes[CALLTAP_MSG_MAX];
 };
@@ -295,6 +297,10 @@ static int carry_out(const union message *message, int fd, enum agent_goodbye *g
 		return agent_handlers_wait(&message->head);
 	case CALLTAP_MSG_PROGRAMS:
 		return agent_programs_take(&message->programs, fd);
+	case CALLTAP_MSG_COUNTS:
+		return agent_counts_take(&message->counts, fd);
+	case CALLTAP_MSG_TIMES:
+		return agent_times_take(&message->times, fd);
 	case CALLTAP_MSG_INSTANCE:
 		return answer_instance(&message->instance, fd);
 	case CALLTAP_MSG_DETACH:

@@ -96,6 +96,7 @@ static void release(const struct told *told, struct calltap_msg_released *done)
 	probe_stacks_release();
 	release_regions();
 	agent_settings_release();
+	agent_times_release();
 	agent_handlers_release();
 	agent_memory_release();
 }

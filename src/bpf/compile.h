@@ -3,8 +3,10 @@
  *
  * The code is a function of the C calling convention: uint64_t program(void *context).  It takes no more than 640 bytes
  * of stack besides what helpers take, has a frame as other functions with a frame pointer, uses general registers
- * alone, and keeps no address of itself: it may lie anywhere.  Bare code leaves frame, stack and kept registers to its
- * caller, so that one rule tells how to unwind from each of its instructions (abi/program.h).
+ * alone, and keeps no address of itself: it may lie anywhere.  Bare code leaves frame, stack (and two words above
+ * its end) and kept registers to its caller, so that one rule tells how to unwind from each of its instructions
+ * (abi/program.h).  Where a call leaves its return address in a register, bare code has it in one that helpers keep:
+ * x23 (AArch64), s6 (RISC-V).  AArch64's has the beginning of its stack in x24.
  *
  * Callers: whoever has programs.  Context: host.
  */
@@ -26,9 +28,9 @@ struct bpf_compile {
 	 * differ in what a register holds above them.
 	 */
 	const uint64_t *helpers, *maps;
-	/* x86-64 alone: helpers NULL: how far behind the code's first byte a table of their addresses will lie. */
+	/* helpers NULL: how far behind the code's first byte a table of their addresses will lie, on a page's start. */
 	int64_t helpers_at;
-	bool bare; /* x86-64 alone */
+	bool bare;
 };
 
 /* Room that is enough for the code of a program: bytes for each of its instructions, and bytes more. */

@@ -24,6 +24,9 @@ static const uint8_t places[BPF_REGISTERS] = {5, 0, 1, 2, 3, 4, 19, 20, 21, 22, 
 /* Registers of the caller lie below the program's stack, the frame record above it. */
 enum { SAVED = 32, FRAME = SAVED + BPF_STACK_SIZE };
 
+/* Where bare code has its return address, and the beginning of its stack: helpers keep them. */
+enum { BARE_RETURN = 23, BARE_STACK = 24 };
+
 static void put(struct bpf_writer *writer, uint32_t word)
 {
 	isa_put32(&writer->out, word);
@@ -86,6 +89,8 @@ static unsigned put_operand(struct bpf_writer *writer, const struct bpf_insn *in
 static void put_begin(struct bpf_writer *writer)
 {
 	put(writer, A64_BTI_C);
+	if (writer->job->bare)
+		return;
 	put(writer, a64_stp_pre_x(FP, LR, SP, -16));
 	put(writer, a64_add_imm_x(FP, SP, 0));
 	put(writer, a64_sub_imm_x(SP, SP, FRAME));
@@ -98,6 +103,10 @@ static void put_begin(struct bpf_writer *writer)
 static void put_end(struct bpf_writer *writer)
 {
 	put_move(writer, true, RESULT, places[0]);
+	if (writer->job->bare) {
+		put(writer, a64_ret(BARE_RETURN));
+		return;
+	}
 	if (bpf_uses(writer, BPF_REG_6) || bpf_uses(writer, BPF_REG_7))
 		put(writer, a64_ldp_x(19, 20, SP, 0));
 	if (bpf_uses(writer, BPF_REG_8) || bpf_uses(writer, BPF_REG_9))
@@ -277,13 +286,19 @@ static void put_alu(struct bpf_writer *writer, const struct bpf_insn *in)
 
 /*
  * A load or store of `value` at a register of the program's.  The stack pointer does not move, so what lies on the
- * stack is a known distance above it, which an instruction holds.
+ * stack is a known distance above it (in bare code, above BARE_STACK), which an instruction holds.
  */
 static void put_access(struct bpf_writer *writer, enum a64_access access, unsigned value, unsigned base,
 		       const struct bpf_insn *in)
 {
-	unsigned shift = (unsigned)__builtin_ctz(bpf_access_size(in)), at = base == BPF_FRAME ? SP : places[base];
-	int32_t offset = base == BPF_FRAME ? in->off + FRAME : in->off;
+	unsigned shift = (unsigned)__builtin_ctz(bpf_access_size(in)), at = places[base];
+	bool bare = writer->job->bare;
+	int32_t offset = in->off;
+
+	if (base == BPF_FRAME) {
+		at = bare ? BARE_STACK : SP;
+		offset += bare ? BPF_STACK_SIZE : FRAME;
+	}
 
 	if (offset >= 0 && !(offset & ((1 << shift) - 1)) && offset >> shift < 4096) {
 		put(writer, a64_access_scaled(access, value, at, (uint32_t)offset >> shift));
@@ -439,7 +454,16 @@ static void put_jump(struct bpf_writer *writer, const struct bpf_insn *in)
 
 static void put_call(struct bpf_writer *writer, const struct bpf_insn *in)
 {
-	put_constant(writer, true, VALUE, writer->job->helpers[in->imm]);
+	const struct bpf_compile *job = writer->job;
+	int64_t table = job->helpers_at - (int64_t)writer->out.length;
+
+	if (job->helpers) {
+		put_constant(writer, true, VALUE, job->helpers[in->imm]);
+	} else {
+		/* The table begins a page, so its distance tells where in a page this is. */
+		put(writer, a64_adrp(VALUE, a64_page_offset(0 - (uint64_t)table, 0)));
+		put(writer, a64_ldr_x(VALUE, VALUE, 8 * (uint32_t)in->imm));
+	}
 	put(writer, a64_blr(VALUE));
 	put_move(writer, true, places[0], RESULT);
 }

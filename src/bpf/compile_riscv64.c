@@ -29,6 +29,9 @@ static const struct {
 } slots[] = {{RV_RA, 0},	 {RV_S0, 0},	     {RV_S1, BPF_FRAME}, {RV_S2, BPF_REG_6},
 	     {RV_S3, BPF_REG_7}, {RV_S4, BPF_REG_8}, {RV_S5, BPF_REG_9}};
 
+/* Where bare code has its return address: helpers keep it. */
+enum { BARE_RETURN = RV_S6 };
+
 enum { SLOTS = sizeof(slots) / sizeof(slots[0]), FRAME = BPF_STACK_SIZE + 64 };
 
 /* True if the program changes what the slot saves. */
@@ -120,6 +123,8 @@ static unsigned put_operand(struct bpf_writer *writer, const struct bpf_insn *in
 
 static void put_begin(struct bpf_writer *writer)
 {
+	if (writer->job->bare)
+		return;
 	put(writer, rv_addi(RV_SP, RV_SP, -FRAME));
 	for (int i = 0; i < SLOTS; i++)
 		if (has_slot(writer, i))
@@ -132,6 +137,11 @@ static void put_begin(struct bpf_writer *writer)
 static void put_end(struct bpf_writer *writer)
 {
 	put(writer, rv_mv(RV_A0, places[0]));
+	if (writer->job->bare) {
+		put(writer, rv_mv(RV_RA, BARE_RETURN)); /* a CPU takes a jump by ra for a return */
+		put(writer, rv_jr(RV_RA));
+		return;
+	}
 	for (int i = 0; i < SLOTS; i++)
 		if (has_slot(writer, i))
 			put(writer, rv_ld(slots[i].saved, FRAME - 8 - 8 * i, RV_SP));
@@ -552,7 +562,16 @@ static void put_jump(struct bpf_writer *writer, const struct bpf_insn *in)
 /* The call goes by t2, because a CPU that predicts returns takes a jump by t0 for one. */
 static void put_call(struct bpf_writer *writer, const struct bpf_insn *in)
 {
-	put_constant(writer, OTHER, (int64_t)writer->job->helpers[in->imm]);
+	const struct bpf_compile *job = writer->job;
+	int32_t hi, lo;
+
+	if (job->helpers) {
+		put_constant(writer, OTHER, (int64_t)job->helpers[in->imm]);
+	} else {
+		(void)rv_pcrel_split(job->helpers_at + 8 * (int64_t)in->imm - (int64_t)writer->out.length, &hi, &lo);
+		put(writer, rv_auipc(OTHER, hi));
+		put(writer, rv_ld(OTHER, lo, OTHER));
+	}
 	put(writer, rv_jalr(RV_RA, OTHER, 0));
 	put(writer, rv_mv(places[0], RV_A0));
 }

@@ -70,6 +70,27 @@ static void put_pop(struct bpf_writer *writer, unsigned reg)
 	put(writer, 0x58 | (reg & 7), 1);
 }
 
+/*
+ * Keep a register for a while, with its number from 0 on.  Bare code leaves the stack pointer as it is: it has two
+ * words above its stack for that.
+ */
+static void put_keep(struct bpf_writer *writer, unsigned reg, int32_t number)
+{
+	if (writer->job->bare)
+		put_operands(writer, (struct form){.wide = true, .memory = true}, 0x89, reg, RBP, 8 * number);
+	else
+		put_push(writer, reg);
+}
+
+/* In the opposite order. */
+static void put_back(struct bpf_writer *writer, unsigned reg, int32_t number)
+{
+	if (writer->job->bare)
+		put_operands(writer, (struct form){.wide = true, .memory = true}, 0x8b, reg, RBP, 8 * number);
+	else
+		put_pop(writer, reg);
+}
+
 static void put_constant(struct bpf_writer *writer, unsigned reg, uint64_t number)
 {
 	if (number <= UINT32_MAX) {
@@ -154,8 +175,8 @@ static void put_division(struct bpf_writer *writer, const struct bpf_insn *in, b
 		put(writer, 0xff, 1);
 		overflows = put_skip(writer, JZ);
 	}
-	put_push(writer, RAX);
-	put_push(writer, RDX);
+	put_keep(writer, RAX, 0);
+	put_keep(writer, RDX, 1);
 	put_move(writer, wide, RAX, R10);
 	if (in->off != BPF_SIGNED) {
 		put_pair(writer, false, 0x31, RDX, RDX);
@@ -166,8 +187,8 @@ static void put_division(struct bpf_writer *writer, const struct bpf_insn *in, b
 	}
 	put_pair(writer, wide, 0xf7, in->off == BPF_SIGNED ? 7 : 6, R11);
 	put_move(writer, wide, R11, rest ? RDX : RAX);
-	put_pop(writer, RDX);
-	put_pop(writer, RAX);
+	put_back(writer, RDX, 1);
+	put_back(writer, RAX, 0);
 	if (!overflows)
 		return;
 	done = put_skip(writer, JMP);
@@ -364,9 +385,9 @@ static void put_fetching(struct bpf_writer *writer, const struct bpf_insn *in, b
 	size_t again;
 
 	put_operands(writer, (struct form){.wide = true, .memory = true}, 0x8d, R11, places[in->dst_reg], in->off);
-	put_push(writer, R12);
+	put_keep(writer, R12, 0);
 	put_move(writer, true, R12, places[in->src_reg]);
-	put_push(writer, RAX);
+	put_keep(writer, RAX, 1);
 	put_operands(writer, memory, 0x8b, RAX, R11, 0);
 	again = writer->out.length;
 	put_move(writer, true, R10, RAX);
@@ -375,8 +396,8 @@ static void put_fetching(struct bpf_writer *writer, const struct bpf_insn *in, b
 	put(writer, JNZ, 1);
 	put(writer, (uint8_t)(again - writer->out.length - 1), 1);
 	put_move(writer, wide, R10, RAX);
-	put_pop(writer, RAX);
-	put_pop(writer, R12);
+	put_back(writer, RAX, 1);
+	put_back(writer, R12, 0);
 	put_move(writer, true, places[in->src_reg], R10);
 }
 

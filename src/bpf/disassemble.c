@@ -6,7 +6,7 @@
 #include "isa.h"
 #include "text.h"
 
-static const char *const alu_signs[] = {"+", "-", "*", "/", "|", "&", "<<", ">>", "", "%", "^", "", "s>>"};
+static const char *const alu_signs[] = {"+", "-", "*", "/", "|", "&", "<<", ">>", "", "%", "^", "", "s>>", ""};
 static const char *const jump_signs[] = {"", "==", ">", ">=", "&", "!=", "s>", "s>=", "", "", "<", "<=", "s<", "s<="};
 
 static void write_alu(char *text, const struct bpf_insn *in)

@@ -6,7 +6,7 @@
 
 #include "verify_impl.h"
 
-enum mark { UNSEEN, ON_THE_WAY, DONE };
+enum mark { UNSEEN, SEEN };
 
 struct flow {
 	uint8_t *marks;	  /* enum mark, by instruction */
@@ -51,12 +51,10 @@ static int visit(struct verifier *verifier, struct flow *flow, int64_t to, const
 {
 	if (to < 0 || to >= verifier->job->count || halves[to])
 		return verifier_refuse(verifier, "it leads out of the program");
-	if (flow->marks[to] == ON_THE_WAY)
-		return verifier_refuse(verifier, "it leads back to instruction %u: a loop", (unsigned)to);
 	flow->arrived[to] += flow->arrived[to] < 2;
-	if (flow->marks[to] == DONE)
+	if (flow->marks[to] != UNSEEN)
 		return 0;
-	flow->marks[to] = ON_THE_WAY;
+	flow->marks[to] = SEEN;
 	flow->way[flow->depth++] = (uint32_t)to;
 	return 0;
 }
@@ -76,7 +74,6 @@ static int walk(struct verifier *verifier, struct flow *flow, const bool *halves
 		if (flow->next[verifier->at] < count) {
 			ret = visit(verifier, flow, to[flow->next[verifier->at]++], halves);
 		} else {
-			flow->marks[verifier->at] = DONE;
 			flow->depth--;
 		}
 	}

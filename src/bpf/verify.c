@@ -2,8 +2,13 @@
  * The verifier's paths through a program; see verify.h.
  *
  * The verifier follows a path to its end, and keeps the other way of a jump that may go both ways for later.  Where
- * paths meet, it leaves a path whose state an earlier state covers.  There are no loops, so each path ends.  Context:
- * host.
+ * paths meet, it leaves a path whose state an earlier state covers that was followed to all of its ends.
+ *
+ * A program that the verifier accepts ends.  Proof: the verifier's steps are numbered in the order in which they were
+ * done; a step is done when all steps that follow it are.  The running program is at each instruction in a state that
+ * some step has covered.  The step of its next instruction has a lower number: it follows, or the verifier left the
+ * path there for a step that was done before.  There are at most BPF_STEPS_MAX numbers, so the program runs at most
+ * that many instructions.  Context: host.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -13,22 +18,26 @@
 #include "text.h"
 #include "verify_impl.h"
 
-#define STEPS_MAX 200000u
-#define KEPT_MAX  64u /* the most states that the verifier keeps for an instruction */
+#define KEPT_MAX 64u	/* the most states that the verifier keeps for an instruction */
+#define ALL_MAX	 16384u /* and of all of the program, which are 5 KiB each */
 
 /* The state in front of an instruction: of a path that the verifier has yet to follow, or of one that it followed. */
 struct kept {
 	struct bpf_state state;
 	struct kept *next;
 	uint32_t at;
+	struct kept *parent; /* the last state that was kept on the path to it; NULL = there is none */
+	uint32_t open;	     /* paths through it that have not come to an end; 0: it was followed to all of its ends */
 };
 
 struct paths {
 	struct verifier verifier;
 	struct kept *later; /* paths that the verifier has yet to follow */
 	struct kept **seen; /* by instruction: states with which paths reached it */
+	struct kept *last;  /* the last state that was kept on the current path; NULL = there is none */
 	bool *joins;
 	uint32_t steps;
+	uint32_t kept; /* states in both lists */
 };
 
 int verifier_refuse(const struct verifier *verifier, const char *format, ...)
@@ -48,15 +57,26 @@ static int no_memory(const struct paths *paths)
 	return calltap_diag_set(paths->verifier.diag, -ENOMEM, "not enough memory to verify a program");
 }
 
-static int keep(struct kept **list, const struct bpf_state *state, uint32_t at)
+/* Keep a state that the current path has led to. */
+static int keep(struct paths *paths, struct kept **list, const struct bpf_state *state, uint32_t at)
 {
 	struct kept *kept = malloc(sizeof(*kept));
 
 	if (!kept)
 		return -ENOMEM;
-	*kept = (struct kept){*state, *list, at};
+	*kept = (struct kept){*state, *list, at, paths->last, 1};
 	*list = kept;
+	paths->kept++;
 	return 0;
+}
+
+/* The current path has come to an end, and so have states of which it was the last one. */
+static void end_path(struct paths *paths)
+{
+	struct kept *kept = paths->last;
+
+	while (kept && !--kept->open)
+		kept = kept->parent;
 }
 
 static void drop(struct kept *list)
@@ -204,8 +224,15 @@ static int check_jump(struct paths *paths, const struct bpf_insn *in, bool *ends
 	jumps = decide(&other, in, true);
 	goes_on = decide(&verifier->state, in, false);
 	*ends = !jumps && !goes_on;
-	if (jumps && goes_on && keep(&paths->later, &other, target))
-		return no_memory(paths);
+	if (jumps && goes_on && paths->kept >= 2 * ALL_MAX)
+		return calltap_diag_set(verifier->diag, -E2BIG,
+					"the program has more than %u paths that are to be followed later", ALL_MAX);
+	if (jumps && goes_on) {
+		if (keep(paths, &paths->later, &other, target))
+			return no_memory(paths);
+		if (paths->last)
+			paths->last->open++;
+	}
 	if (jumps && !goes_on) {
 		verifier->state = other;
 		verifier->at = target;
@@ -259,7 +286,11 @@ static int take_step(struct paths *paths, bool *ends)
 	return ret;
 }
 
-/* *seen: an earlier state of this instruction covers the current one.  Otherwise the current one is kept. */
+/*
+ * *seen: an earlier state of this instruction covers the current one, and is done.  Otherwise the current one is kept.
+ * A state that is not done lies on the current path, which has come back: if all is as it was then, it does so for
+ * ever.
+ */
 static int was_seen(struct paths *paths, bool *seen)
 {
 	const struct verifier *verifier = &paths->verifier;
@@ -268,10 +299,19 @@ static int was_seen(struct paths *paths, bool *seen)
 	*seen = false;
 	if (!paths->joins[verifier->at])
 		return 0;
-	for (const struct kept *kept = paths->seen[verifier->at]; kept && !*seen; kept = kept->next, count++)
-		*seen = verifier_covers(&kept->state, &verifier->state);
-	if (!*seen && count < KEPT_MAX && keep(&paths->seen[verifier->at], &verifier->state, verifier->at))
+	for (const struct kept *kept = paths->seen[verifier->at]; kept && !*seen; kept = kept->next, count++) {
+		bool covers = verifier_covers(&kept->state, &verifier->state);
+
+		if (covers && kept->open && verifier_covers(&verifier->state, &kept->state))
+			return verifier_refuse(verifier, "it is come back to with nothing changed: a loop without end");
+		*seen = covers && !kept->open;
+	}
+	/* A path that meets no state is followed on its own. */
+	if (*seen || count >= KEPT_MAX || paths->kept >= ALL_MAX)
+		return 0;
+	if (keep(paths, &paths->seen[verifier->at], &verifier->state, verifier->at))
 		return no_memory(paths);
+	paths->last = paths->seen[verifier->at];
 	return 0;
 }
 
@@ -282,15 +322,16 @@ static int follow(struct paths *paths)
 	int ret = 0;
 
 	while (!ret && !ends) {
-		if (++paths->steps > STEPS_MAX)
+		if (++paths->steps > BPF_STEPS_MAX)
 			return calltap_diag_set(verifier->diag, -E2BIG,
-						"the program's paths take more than %u steps to verify", STEPS_MAX);
+						"the program's paths take more than %u steps to verify", BPF_STEPS_MAX);
 		if (verifier->job->step)
 			verifier->job->step(verifier->job->arg, verifier->at, &verifier->state);
 		ret = was_seen(paths, &ends);
 		if (!ret && !ends)
 			ret = take_step(paths, &ends);
 	}
+	end_path(paths);
 	return ret;
 }
 
@@ -310,6 +351,8 @@ static int follow_all(struct paths *paths)
 		paths->later = next->next;
 		verifier->state = next->state;
 		verifier->at = next->at;
+		paths->last = next->parent;
+		paths->kept--;
 		free(next);
 		ret = follow(paths);
 	}
@@ -327,9 +370,13 @@ int bpf_verify(const struct bpf_verify *verify, struct calltap_diag *diag)
 	paths->verifier.diag = diag;
 	paths->joins = calloc(verify->count + 1, sizeof(*paths->joins));
 	paths->seen = calloc(verify->count + 1, sizeof(*paths->seen));
-	ret = !paths->joins || !paths->seen ? no_memory(paths) : verifier_check_flow(&paths->verifier, paths->joins);
-	if (!ret)
-		ret = follow_all(paths);
+	if (!paths->joins || !paths->seen) {
+		ret = no_memory(paths);
+	} else {
+		ret = verifier_check_flow(&paths->verifier, paths->joins);
+		if (!ret)
+			ret = follow_all(paths);
+	}
 	for (uint32_t i = 0; paths->seen && i < verify->count; i++)
 		drop(paths->seen[i]);
 	drop(paths->later);

@@ -2,8 +2,9 @@
  * The verifier: it proves that a program ends, and that it never reads what nobody wrote, never touches memory but its
  * context, its stack and the values of maps, and calls helpers with what they take.
  *
- * It follows all paths as the kernel's does, with what is known of each register and stack slot on that path.  Loops
- * are refused; a program of more than BPF_COUNT_MAX instructions, or one whose paths take too many steps, is too.
+ * The verifier follows all paths, as the kernel's does, and knows for each register and stack slot what the path has
+ * put there.  It goes through a loop once for each round.  A program of more than BPF_COUNT_MAX instructions, or one
+ * whose paths take too many steps, is refused.
  *
  * Callers: whoever has programs.  Context: host.  A program is untrusted.
  */
@@ -35,6 +36,9 @@ struct bpf_value {
 	uint32_t id;  /* for BPF_ENTRY_OR_0: all copies of a helper's result have the same id */
 	struct bpf_range range;
 };
+
+/* The verifier's steps at the most; a program that was accepted runs no more instructions than it took steps. */
+#define BPF_STEPS_MAX 200000u
 
 #define BPF_SLOTS (BPF_STACK_SIZE / 8)
 

@@ -19,7 +19,7 @@ int verifier_refuse(const struct verifier *verifier, const char *format, ...)
 	__attribute__((format(printf, 2, 3), warn_unused_result));
 
 /*
- * flow.c: all instructions have to be valid, to be reached and to lead on, without loops.  joins[i]: paths meet at i.
+ * flow.c: all instructions have to be valid, to be reached and to lead on, joins[i]: paths meet at i.
  */
 int verifier_check_flow(struct verifier *verifier, bool *joins) __attribute__((warn_unused_result));
 

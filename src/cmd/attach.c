@@ -19,6 +19,7 @@
 #include <host/text.h>
 
 #include "instance.h"
+#include "page.h"
 #include "recording.h"
 
 #define COMMAND_MAX 4096
@@ -134,11 +135,14 @@ static void summarize_detach(const struct record_attached *told, const char *whi
 			(unsigned long long)told->text.differing,
 			counted(told->text.differing, "byte of the process' text differs",
 				"bytes of the process' text differ"),
-			(unsigned long long)told->text.first, told->text.first_in, "see `calltap-attach(1)`");
+			(unsigned long long)told->text.first, told->text.first_in,
+			told->agent_stays ? "functions that the agent watches while it stays"
+					  : "see `calltap-attach(1)`");
 	else if (told->let_go && talks)
-		fprintf(stderr,
-			"%sdetached, its threads were stopped for %.2f ms; all %s of its text are as in its files\n",
-			which, (double)told->detach_stop_ns / 1e6, sizetext(told->text.verified, size));
+		fprintf(stderr, "%sdetached, its threads were stopped for %.2f ms%s%s%s\n", which,
+			(double)told->detach_stop_ns / 1e6, told->text.verified ? "; all " : "",
+			told->text.verified ? sizetext(told->text.verified, size) : "",
+			told->text.verified ? " of its text are as in its files" : "");
 }
 
 static void summarize_all(const struct recording *recording, const struct record_result *result)
@@ -215,6 +219,8 @@ static int attach_all(struct attaching *attaching)
 		calltap_diag_print(&diag, stderr);
 	tell_troubles(&result, attaching->count, diag.text);
 	summarize_all(recording, &result);
+	if (result.attached_count)
+		page_of_recording(recording);
 	options->command = NULL;
 	free(commands);
 	if (ret)
@@ -332,6 +338,8 @@ static int join_session(struct recording *recording)
 		return ret;
 	ret = instance_attach(recording, socket, options->instance, strcmp(options->output, RECORDING_OUTPUT) != 0);
 	close(socket);
+	if (!ret)
+		page_of_recording(recording);
 	return ret;
 }
 
@@ -375,6 +383,8 @@ static int run_attach(struct attaching *attaching, int argc, char **argv)
 	end = optind;
 	for (int i = optind; i < argc && !ret; i++)
 		ret = take_pid(attaching, argv[i]);
+	if (!ret)
+		ret = page_check(recording);
 	if (!ret)
 		ret = choose_processes(attaching);
 	if (!ret)

@@ -13,10 +13,15 @@ int cmd_serve(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_set(int argc, char **argv);
 int cmd_mark(int argc, char **argv);
+int cmd_mount(int argc, char **argv);
+int cmd_shell(int argc, char **argv);
+int cmd_slow(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_detach(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_load(int argc, char **argv);
 int cmd_top(int argc, char **argv);
+int cmd_count(int argc, char **argv);
 int cmd_live(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
@@ -25,5 +30,6 @@ int cmd_info(int argc, char **argv);
 int cmd_functions(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_html(int argc, char **argv);
+int cmd_tui(int argc, char **argv);
 
 #endif

@@ -15,6 +15,7 @@
 
 #include "clearing.h"
 #include "cmd.h"
+#include "options.h"
 #include "steering.h"
 
 #define LOOK_MS	    2000  /* between two looks whether the session goes on */
@@ -104,7 +105,7 @@ int cmd_detach(int argc, char **argv)
 	int option, err = 0;
 
 	steering_init(&steering, "detach", help);
-	while (!err && !steering.done && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+	while (!err && !steering.done && (option = options_next(argc, argv, ":h", options)) != -1)
 		err = steering_option(&steering, option, argv);
 	if (!err && !steering.done)
 		err = steering_pid(&steering, &pid, argc, argv);

@@ -8,18 +8,25 @@
 #include <unistd.h>
 
 #include "host/export/export.h"
+#include "host/view/parse.h"
 #include "cmd.h"
+#include "options.h"
+#include "output_folder.h"
 #include "output.h"
 #include "reading.h"
 
 static const char help[] =
 	"usage: calltap export --format FORMAT [-o FILE] [OPTION...] [FILE]\n"
 	"Write a trace in another tool's format.\n\n"
-	"      --format FORMAT   perfetto, chrome, folded or json\n"
+	"      --format FORMAT   perfetto, chrome, speedscope, folded, callgrind,\n"
+	"                        pprof, graphviz, mermaid, ctf, trace.dat, json,\n"
+	"                        calls or events\n"
 	"  -o, --output FILE     where to (default -: standard output)\n"
-	"      --weight WHAT     folded: self (nanoseconds, default) or calls\n" FUNCTION_HELP FILTER_HELP READING_HELP;
+	"      --weight WHAT     folded: self (nanoseconds, default) or calls\n"
+	"      --min-percent P   graphviz, mermaid: what takes P percent (default 0.5)\n" FUNCTION_HELP FILTER_HELP
+		READING_HELP;
 
-enum { OPTION_OUTPUT = 'o', OPTION_FORMAT = OPTION_OWN, OPTION_WEIGHT };
+enum { OPTION_OUTPUT = 'o', OPTION_FORMAT = OPTION_OWN, OPTION_WEIGHT, OPTION_MIN_PERCENT };
 
 struct export
 {
@@ -27,6 +34,7 @@ struct export
 	struct export_options options;
 	const char *output;
 	struct output file;
+	struct output_folder folder;
 };
 
 static int read_weight(struct export *export, struct calltap_diag *diag)
@@ -40,12 +48,16 @@ static int read_weight(struct export *export, struct calltap_diag *diag)
 /* Refuse options that do not go together. */
 static int check_format(const struct reading *reading, const struct export *export, struct calltap_diag *diag)
 {
+	char list[EXPORT_LIST];
+
 	if (!export->format)
-		return calltap_diag_set(diag, -EINVAL, "no format: add --format perfetto, chrome, folded or json");
+		return calltap_diag_set(diag, -EINVAL, "no format: add --format %s", export_list(list, false));
 	if (reading->filter.min_ns && !export->format->takes_min)
 		return calltap_diag_set(diag, -EINVAL,
-					"--min needs the whole call and '%s' begins before its end: use chrome, folded "
-					"or json",
+					"--min needs the whole call and '%s' begins before its end: use %s",
+					export->format->name, export_list(list, true));
+	if (export->format->folder && strcmp(export->output, "-") == 0)
+		return calltap_diag_set(diag, -EINVAL, "'%s' is a folder of files: add -o FOLDER",
 					export->format->name);
 	if (export->format->binary && strcmp(export->output, "-") == 0 && isatty(STDOUT_FILENO))
 		return calltap_diag_set(diag, -EINVAL, "'%s' is binary and not for the terminal: add -o FILE",
@@ -58,6 +70,7 @@ static int read_options(struct reading *reading, struct export *export, int argc
 	static const struct option options[] = {{"format", required_argument, NULL, OPTION_FORMAT},
 						{"output", required_argument, NULL, OPTION_OUTPUT},
 						{"weight", required_argument, NULL, OPTION_WEIGHT},
+						{"min-percent", required_argument, NULL, OPTION_MIN_PERCENT},
 						FUNCTION_OPTION,
 						FILTER_OPTIONS,
 						READING_OPTIONS,
@@ -65,7 +78,7 @@ static int read_options(struct reading *reading, struct export *export, int argc
 	int option, err = 0;
 
 	while (!err && !reading->done &&
-	       (option = getopt_long(argc, argv, READING_SHORT "f:o:", options, NULL)) != -1) {
+	       (option = options_next(argc, argv, READING_SHORT FILTER_SHORT "f:o:", options)) != -1) {
 		switch (option) {
 		case OPTION_FORMAT:
 			err = export_find(&export->format, optarg, &reading->diag);
@@ -76,6 +89,9 @@ static int read_options(struct reading *reading, struct export *export, int argc
 		case OPTION_WEIGHT:
 			err = read_weight(export, &reading->diag);
 			break;
+		case OPTION_MIN_PERCENT:
+			err = parse_percent(&export->options.min_percent, optarg, &reading->diag);
+			break;
 		default:
 			err = reading_option(reading, option, argv);
 		}
@@ -85,12 +101,26 @@ static int read_options(struct reading *reading, struct export *export, int argc
 	return err || reading->done ? err : check_format(reading, export, &reading->diag);
 }
 
+static int run_folder(struct reading *reading, struct export *export)
+{
+	int err = output_folder_open(&export->folder, export->output, &reading->diag);
+
+	if (err)
+		return err;
+	export->options.folder_fd = export->folder.fd;
+	err = export->format->run(reading->trace, &reading->filter, &export->options, NULL, &reading->walk,
+				  &reading->diag);
+	return output_folder_finish(&export->folder, err, &reading->diag);
+}
+
 static int run_export(struct reading *reading, struct export *export)
 {
 	int err = output_open_public(&export->file, export->output, &reading->diag), flushed;
 
 	if (!err)
 		err = out_create(&reading->out, export->file.fd);
+	if (!err && strcmp(export->output, "-") == 0)
+		reading_yield(reading);
 	if (!err)
 		err = export->format->run(reading->trace, &reading->filter, &export->options, reading->out,
 					  &reading->walk, &reading->diag);
@@ -103,7 +133,8 @@ static int run_export(struct reading *reading, struct export *export)
 
 int cmd_export(int argc, char **argv)
 {
-	struct export export = {.options = {.size = sizeof(export.options)}, .output = "-", .file.fd = -1};
+	struct export export = {
+		.options = {.size = sizeof(export.options), .min_percent = 0.5}, .output = "-", .file.fd = -1};
 	struct reading reading;
 	int err;
 
@@ -113,6 +144,6 @@ int cmd_export(int argc, char **argv)
 		return reading_close(&reading, err);
 	err = reading_open(&reading);
 	if (!err)
-		err = run_export(&reading, &export);
+		err = export.format->folder ? run_folder(&reading, &export) : run_export(&reading, &export);
 	return reading_close(&reading, err);
 }

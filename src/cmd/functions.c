@@ -346,7 +346,8 @@ static int print_listing(const struct listing *listing, const struct arguments *
 		(arguments->json ? print_json : print_text)(out, listing);
 		error = out_destroy(out);
 	}
-	term_pager_wait(&pager);
+	if (term_pager_wait(&pager, diag))
+		return diag->code;
 	if (error && error != -EPIPE)
 		return calltap_diag_set(diag, error, "the list cannot be written: %s", strerror(-error));
 	return 0;
@@ -393,7 +394,7 @@ static int parse_arguments(struct arguments *arguments, int argc, char **argv, s
 
 	opterr = 0;
 	optind = 0;
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = options_next(argc, argv, "h", options)) != -1) {
 		if (option == '?')
 			return options_refuse(diag, option, argv);
 		arguments->debuginfod |= option == 'd';

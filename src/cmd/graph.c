@@ -4,12 +4,12 @@
  *
  * Caller: main.  Context: host.
  */
-#include <errno.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #include "host/view/graph.h"
 #include "cmd.h"
 #include "host/view/parse.h"
+#include "options.h"
 #include "reading.h"
 
 static const char help[] =
@@ -20,17 +20,6 @@ static const char help[] =
 	"      --json            JSON, with times in nanoseconds\n" FILTER_HELP TERMINAL_HELP READING_HELP;
 
 enum { OPTION_DEPTH = OPTION_OWN, OPTION_MIN_PERCENT, OPTION_JSON };
-
-static int read_percent(double *percent, const char *text, struct calltap_diag *diag)
-{
-	char *end;
-
-	*percent = strtod(text, &end);
-	if (end == text || *end || !(*percent >= 0 && *percent <= 100))
-		return calltap_diag_set(diag, -EINVAL,
-					"'%s' is no value for --min-percent: give a number from 0 to 100", text);
-	return 0;
-}
 
 static int read_options(struct reading *reading, struct graph_options *graph, int argc, char **argv)
 {
@@ -44,14 +33,15 @@ static int read_options(struct reading *reading, struct graph_options *graph, in
 	uint64_t depth;
 	int option, err = 0;
 
-	while (!err && !reading->done && (option = getopt_long(argc, argv, READING_SHORT, options, NULL)) != -1) {
+	while (!err && !reading->done &&
+	       (option = options_next(argc, argv, READING_SHORT FILTER_SHORT, options)) != -1) {
 		switch (option) {
 		case OPTION_DEPTH:
 			err = parse_number(&depth, optarg, UINT32_MAX, "--depth", &reading->diag);
 			graph->depth = err ? 0 : (uint32_t)depth;
 			break;
 		case OPTION_MIN_PERCENT:
-			err = read_percent(&graph->min_percent, optarg, &reading->diag);
+			err = parse_percent(&graph->min_percent, optarg, &reading->diag);
 			break;
 		case OPTION_JSON:
 			graph->json = true;
@@ -64,6 +54,16 @@ static int read_options(struct reading *reading, struct graph_options *graph, in
 		err = reading_arguments(reading, argc, argv, 1);
 	graph->function = argv[optind];
 	return err;
+}
+
+/* The other verbs take a trace where this one takes a function. */
+static int tell_of_file(const char *function, struct calltap_diag *diag, int err)
+{
+	const struct calltap_diag told = *diag;
+
+	if (!function || access(function, R_OK))
+		return err;
+	return calltap_diag_set(diag, err, "%.200s; if '%.200s' is the trace, name it by -i", told.text, function);
 }
 
 int cmd_graph(int argc, char **argv)
@@ -82,5 +82,5 @@ int cmd_graph(int argc, char **argv)
 	options.color = reading.color;
 	if (!err)
 		err = graph_run(reading.trace, &reading.filter, &options, reading.out, &reading.walk, &reading.diag);
-	return reading_close(&reading, err);
+	return reading_close(&reading, err ? tell_of_file(options.function, &reading.diag, err) : 0);
 }

@@ -5,6 +5,7 @@
  */
 #include "host/view/info.h"
 #include "cmd.h"
+#include "options.h"
 #include "reading.h"
 
 static const char help[] = "usage: calltap info [OPTION...] [FILE]\n"
@@ -19,7 +20,7 @@ static int read_options(struct reading *reading, bool *json, int argc, char **ar
 		{"json", no_argument, NULL, OPTION_JSON}, TERMINAL_OPTIONS, READING_OPTIONS, {0}};
 	int option, err = 0;
 
-	while (!err && !reading->done && (option = getopt_long(argc, argv, READING_SHORT, options, NULL)) != -1) {
+	while (!err && !reading->done && (option = options_next(argc, argv, READING_SHORT, options)) != -1) {
 		if (option == OPTION_JSON)
 			*json = true;
 		else
@@ -42,6 +43,6 @@ int cmd_info(int argc, char **argv)
 	if (!err)
 		err = reading_output(&reading, json);
 	if (!err)
-		err = info_print(reading.trace, json, reading.color, reading.out, &reading.diag);
+		err = info_print(reading.trace, &reading.headway, json, reading.color, reading.out, &reading.diag);
 	return reading_close(&reading, err);
 }

@@ -59,8 +59,10 @@ int instance_check(const struct recording *recording)
 		return refuse_option("--perf-map");
 	if (options->no_fork)
 		return refuse_option("--no-fork");
+	if (options->adaptive)
+		return refuse_option("--time adaptive");
 	if (options->values)
-		return refuse_option("--args, --result, --if or --only-if");
+		return refuse_option("--args, --result, --if, --only-if, or a trigger on values");
 	return 0;
 }
 
@@ -460,6 +462,7 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 		sigprocmask(SIG_SETMASK, &old, NULL);
 		return ret == -EPIPE ? ret : EXIT_NOTHING;
 	}
+	recording->settings.options.output = output; /* of which a page may be made */
 	ret = name_output(&file);
 	if (ret)
 		fprintf(stderr, "calltap: cannot name the trace %s: %s; it is in %s\n", output, strerror(-ret),

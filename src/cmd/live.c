@@ -16,7 +16,10 @@
 #include <unistd.h>
 
 #include <host/counted.h>
+#include <host/now.h>
+#include <host/terminal/signals.h>
 #include <host/trace/follow.h>
+#include <host/view/live_screen.h>
 #include <host/view/parse.h>
 #include <host/view/replay.h>
 #include <host/view/term.h>
@@ -31,6 +34,9 @@
 #define BATCH_BYTES  (64u << 10) /* printed before more is read; the output's buffer has room for more */
 #define LINE_BYTES   (32u << 10) /* no line is longer */
 #define THREAD_WIDTH 16
+#define DRAW_MS	     100       /* between two pictures of the screen */
+#define READ_NS	     50000000u /* of that for taking lines, where there are many */
+#define INSTEAD	     "'calltap live' without --screen prints the calls as text"
 
 static void print_help(void)
 {
@@ -40,7 +46,7 @@ static void print_help(void)
 	      stdout);
 	recording_print_options(RECORDING_LIVE);
 	fputs("\n"
-	      "^C ends it; processes that ran already are let go of.\n",
+	      "^C ends it; processes that ran already are let go of.  With --screen: h lists the keys.\n",
 	      stdout);
 }
 
@@ -49,9 +55,11 @@ struct live {
 	struct view_filter filter;
 	struct replay_options options;
 	enum term_color color;
-	const char *output; /* NULL = standard output */
-	char path[64];	    /* of the memory that the recording is written to */
-	int memory;	    /* closed with the watching */
+	uint64_t duration_ns, began_ns; /* 0 = until the end; since when calls are shown */
+	uint64_t ended_ns;		/* of the screen: when the recording had ended, 0 = not yet */
+	const char *output;		/* NULL = standard output */
+	char path[64];			/* of the memory that the recording is written to */
+	int memory;			/* closed with the watching */
 	struct out *out;
 	struct replay *replay; /* NULL: the file has not told yet what is recorded */
 	/* Shared by the reader thread and the main thread, which prints. */
@@ -59,7 +67,13 @@ struct live {
 	pthread_t reader;
 	struct trace_follow *follow;
 	int read_error;
-	bool stop; /* atomic: the reader ends after one more look */
+	bool stop, reads; /* stop, atomic: the reader ends after one more look; reads: it runs */
+	/* With --screen: */
+	bool on_screen;
+	const char *program_output;
+	int terminal_in, terminal_out, signals;
+	struct terminal *terminal;
+	struct live_screen screen;
 };
 
 static void *read_on(void *arg)
@@ -119,13 +133,13 @@ static int take_events(struct live *live, bool *more)
 	return ret;
 }
 
-/* Print what has come; the lock is not held while the output takes its time. */
-static int print_events(struct live *live)
+/* Print what has come, until that time at the latest; the lock is not held while the output takes its time. */
+static int print_events(struct live *live, uint64_t until_ns)
 {
 	bool more = true;
 	int ret = 0;
 
-	while (!ret && more) {
+	while (!ret && more && now_ns() < until_ns) {
 		pthread_mutex_lock(&live->lock);
 		ret = take_events(live, &more);
 		pthread_mutex_unlock(&live->lock);
@@ -137,8 +151,11 @@ static int print_events(struct live *live)
 
 static int stop_reading(struct live *live)
 {
-	__atomic_store_n(&live->stop, true, __ATOMIC_RELEASE);
-	pthread_join(live->reader, NULL);
+	if (live->reads) {
+		__atomic_store_n(&live->stop, true, __ATOMIC_RELEASE);
+		pthread_join(live->reader, NULL);
+		live->reads = false;
+	}
 	return live->read_error;
 }
 
@@ -148,10 +165,18 @@ static int print_rest(struct live *live)
 	int ret;
 
 	trace_follow_finish(live->follow);
-	ret = print_events(live);
+	ret = print_events(live, UINT64_MAX);
 	if (!ret && live->replay)
 		ret = replay_end(live->replay);
 	return ret ? ret : out_flush(live->out);
+}
+
+/* Is the time over that was asked for, from when the program is traced? */
+static bool is_over(struct live *live)
+{
+	if (!live->began_ns && (watching_joins(&live->watching) || record_live_traces(live->watching.live)))
+		live->began_ns = now_ns();
+	return live->duration_ns && live->began_ns && now_ns() - live->began_ns >= live->duration_ns;
 }
 
 /* Show calls until the recording ends, by itself or because nobody reads any more. */
@@ -163,14 +188,131 @@ static int show_live(struct live *live)
 	while (!watching_ended(&live->watching)) {
 		(void)poll(&done, 1, POLL_MS);
 		if (!ret)
-			ret = print_events(live);
-		if (ret && !live->watching.stops)
+			ret = print_events(live, UINT64_MAX);
+		if ((ret || is_over(live)) && !live->watching.stops)
 			watching_stop(&live->watching);
 	}
 	read_ret = stop_reading(live);
 	if (!ret)
 		ret = print_rest(live);
 	return ret ? ret : read_ret;
+}
+
+/* The replay's lines go to the screen's. */
+static int take_lines(void *of, const char *bytes, size_t size)
+{
+	struct live *live = of;
+	const char *end;
+	int ret = 0;
+
+	for (; !ret && (end = memchr(bytes, '\n', size)); bytes = end + 1) {
+		ret = roll_add(live->screen.roll, bytes, (size_t)(end - bytes));
+		size -= (size_t)(end + 1 - bytes);
+	}
+	return ret;
+}
+
+static void draw(struct live *live)
+{
+	struct live_heading heading = {
+		.what = live->watching.what,
+		.elapsed_ns = live->began_ns ? (live->ended_ns ? live->ended_ns : now_ns()) - live->began_ns : 0,
+		.ended = live->ended_ns != 0,
+	};
+
+	pthread_mutex_lock(&live->lock);
+	heading.left_out = trace_follow_passed_over(live->follow);
+	pthread_mutex_unlock(&live->lock);
+	live_screen_draw(&live->screen, live->terminal, &heading);
+}
+
+static int take_keys(struct live *live, bool *quit)
+{
+	unsigned row, column;
+	int key;
+
+	while (!*quit && (key = terminal_key(live->terminal)) != TERMINAL_KEY_NONE) {
+		if (key < 0)
+			return key;
+		if (key == TERMINAL_KEY_SUSPEND) {
+			terminal_signals_stop(live->terminal);
+		} else if (key == TERMINAL_KEY_CLICK) {
+			terminal_click(live->terminal, &row, &column);
+			live_screen_click(&live->screen, row);
+		} else {
+			live_screen_key(&live->screen, key, quit);
+		}
+	}
+	return 0;
+}
+
+/* Take what has come, and the rest once the recording has ended. */
+static int take_news(struct live *live)
+{
+	int ret;
+
+	if (is_over(live) && !live->watching.stops)
+		watching_stop(&live->watching);
+	if (!live->screen.follows || !live->reads)
+		return 0;
+	if (!watching_ended(&live->watching))
+		return print_events(live, now_ns() + READ_NS);
+	ret = stop_reading(live);
+	live->ended_ns = now_ns();
+	if (!ret)
+		ret = print_rest(live);
+	snprintf(live->screen.message, sizeof(live->screen.message), "%.200s has ended; q quits", live->watching.what);
+	return ret;
+}
+
+static int screen_loop(struct live *live)
+{
+	bool quit = false;
+	int ret = 0;
+
+	while (!ret && !quit) {
+		struct pollfd news[] = {{live->signals, POLLIN, 0}, {live->terminal_in, POLLIN, 0}};
+
+		ret = take_news(live);
+		draw(live);
+		if (ret || poll(news, 2, live->reads && live->screen.follows ? DRAW_MS : 1000) <= 0)
+			continue;
+		if (news[0].revents)
+			quit = (terminal_signals_act(live->terminal) & TERMINAL_NEWS_END) != 0;
+		if (news[1].revents && !quit)
+			ret = take_keys(live, &quit);
+	}
+	return ret;
+}
+
+/* Show the lines on the whole terminal until the user quits. */
+static int show_on_screen(struct live *live, struct calltap_diag *diag)
+{
+	const struct terminal_options options = {.size = sizeof(options),
+						 .in = live->terminal_in,
+						 .out = live->terminal_out,
+						 .color = term_wants_color(live->color, live->terminal_out),
+						 .mouse = true,
+						 .instead = INSTEAD};
+	struct pollfd done = {live->watching.done, POLLIN, 0};
+	int ret;
+
+	/* The session's signal handlers are for the time up to here. */
+	while (!watching_joins(&live->watching) && !record_live_traces(live->watching.live) &&
+	       !watching_ended(&live->watching))
+		(void)poll(&done, 1, POLL_MS);
+	if (watching_ended(&live->watching) && !live->watching.result.ran)
+		return 0; /* the reason will be told */
+	ret = terminal_signals_take(&live->signals);
+	if (!ret)
+		ret = terminal_open(&live->terminal, &options, diag);
+	terminal_signals_of(live->terminal);
+	if (!ret)
+		ret = screen_loop(live);
+	terminal_signals_of(NULL);
+	terminal_close(live->terminal);
+	watching_end(&live->watching);
+	return ret == -EIO ? 0 : ret; /* the terminal is gone */
 }
 
 static int open_output(struct live *live)
@@ -184,12 +326,16 @@ static int open_output(struct live *live)
 			return -errno;
 		}
 	}
-	live->options.color = term_wants_color(live->color, fd);
-	ret = out_create_shared(&live->out, fd);
+	live->options.color = !live->on_screen && term_wants_color(live->color, fd);
+	ret = live->on_screen ? live_screen_init(&live->screen) : 0;
+	if (!ret)
+		ret = live->on_screen ? out_create_sink(&live->out, take_lines, live)
+				      : out_create_shared(&live->out, fd);
 	if (!ret)
 		ret = trace_follow_create(&live->follow, live->memory, QUEUED_MAX);
 	if (!ret)
 		ret = -pthread_create(&live->reader, NULL, read_on, live);
+	live->reads = !ret;
 	if (ret)
 		fprintf(stderr, "calltap: not enough memory\n");
 	return ret;
@@ -199,7 +345,7 @@ static void tell_end(const struct live *live, int ret)
 {
 	uint64_t passed_over = trace_follow_passed_over(live->follow);
 
-	if (passed_over && !live->watching.recording.quiet)
+	if (passed_over && !live->on_screen && !live->watching.recording.quiet)
 		fprintf(stderr, "calltap: %llu %s left out\n", (unsigned long long)passed_over,
 			counted(passed_over, "record came faster than it could be shown and was",
 				"records came faster than they could be shown and were"));
@@ -210,6 +356,7 @@ static void tell_end(const struct live *live, int ret)
 static int live_run(struct live *live)
 {
 	struct record_options *options = &live->watching.recording.settings.options;
+	struct calltap_diag diag = {0};
 	int ret, status;
 
 	live->memory = live->watching.memory = memfd_create("calltap-live", MFD_CLOEXEC);
@@ -223,20 +370,26 @@ static int live_run(struct live *live)
 	options->follow = true;
 	options->progress = false;
 	signal(SIGPIPE, SIG_IGN);
+	if (live->on_screen &&
+	    watching_part_outputs(&live->watching, live->program_output, true, &live->terminal_in, &live->terminal_out))
+		return EXIT_USAGE;
 	ret = open_output(live);
 	if (ret)
 		return EXIT_USAGE;
 	ret = watching_start(&live->watching);
-	if (ret)
-		(void)stop_reading(live);
-	else
-		ret = show_live(live);
+	if (!ret)
+		ret = live->on_screen ? show_on_screen(live, &diag) : show_live(live);
+	(void)stop_reading(live);
+	watching_join_error(&live->watching);
+	if (diag.code)
+		calltap_diag_print(&diag, stderr);
 	watching_take_losses(&live->watching, trace_follow_trace(live->follow));
 	status = watching_finish(&live->watching);
 	tell_end(live, ret);
 	replay_destroy(live->replay);
 	trace_follow_destroy(live->follow);
 	(void)out_destroy(live->out);
+	live_screen_clear(&live->screen);
 	return ret && ret != -EPIPE ? EXIT_USAGE : status;
 }
 
@@ -259,6 +412,8 @@ static int take_view_option(struct live *live, int code, struct calltap_diag *di
 		return ret;
 	case OPT_MIN:
 		return parse_duration(&live->filter.min_ns, optarg, diag);
+	case OPT_DURATION:
+		return parse_duration(&live->duration_ns, optarg, diag);
 	case OPT_COLOR:
 		return term_parse_color(&live->color, optarg, diag);
 	default:
@@ -291,6 +446,12 @@ static int take_option(struct live *live, int code)
 	case 'o':
 		live->output = optarg;
 		return 0;
+	case OPT_SCREEN:
+		live->on_screen = true;
+		return 0;
+	case OPT_PROGRAM_OUTPUT:
+		live->program_output = optarg;
+		return 0;
 	default:
 		return recording_take(&live->watching.recording, code, optarg);
 	}
@@ -308,6 +469,22 @@ static int check_options(const struct live *live)
 		return EXIT_USAGE;
 	}
 	return 0;
+}
+
+static int check_screen(const struct live *live)
+{
+	struct calltap_diag diag = {0};
+
+	if (!live->on_screen && live->program_output)
+		(void)calltap_diag_set(&diag, -EINVAL, "--program-output goes with --screen");
+	else if (live->on_screen && live->output)
+		(void)calltap_diag_set(&diag, -EINVAL, "--screen shows calls on the terminal: leave out -o");
+	else if (live->on_screen && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		(void)calltap_diag_set(&diag, -ENOTTY, "--screen needs a terminal: " INSTEAD);
+	else if (!live->on_screen || !terminal_is_dumb(INSTEAD, &diag))
+		return 0;
+	calltap_diag_print(&diag, stderr);
+	return EXIT_USAGE;
 }
 
 int cmd_live(int argc, char **argv)
@@ -331,6 +508,8 @@ int cmd_live(int argc, char **argv)
 		ret = watching_target(&live.watching, argc, argv, "live");
 	if (!ret)
 		ret = check_options(&live);
+	if (!ret)
+		ret = check_screen(&live);
 	if (!ret)
 		ret = recording_check(&live.watching.recording, argc, argv, optind);
 	if (!ret)

@@ -15,6 +15,7 @@
 
 #include "cmd.h"
 #include "recording.h"
+#include "options.h"
 #include "steering.h"
 
 enum { OPT_ANSWER_FD = STEERING_OWN };
@@ -67,7 +68,7 @@ int cmd_load(int argc, char **argv)
 
 	steering_init(&steering, "load", help);
 	steering.untraced = true;
-	while (!err && !steering.done && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+	while (!err && !steering.done && (option = options_next(argc, argv, ":h", options)) != -1)
 		err = option == OPT_ANSWER_FD ? parse_number(&ready, optarg, INT_MAX, "ready-fd", &steering.diag)
 					      : steering_option(&steering, option, argv);
 	if (!err && !steering.done)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "options.h"
 #include "steering.h"
 
 #define PATIENCE_MS 30000
@@ -46,7 +47,7 @@ int cmd_mark(int argc, char **argv)
 	int option, err = 0;
 
 	steering_init(&steering, "mark", help);
-	while (!err && !steering.done && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+	while (!err && !steering.done && (option = options_next(argc, argv, ":h", options)) != -1)
 		err = steering_option(&steering, option, argv);
 	if (err || steering.done)
 		return steering_close(&steering, err);

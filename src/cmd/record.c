@@ -10,6 +10,7 @@
 #include <cmd/cmd.h>
 #include <host/session/record.h>
 
+#include "page.h"
 #include "recording.h"
 
 enum {
@@ -64,6 +65,8 @@ static int record(const struct recording *recording)
 	if (ret)
 		calltap_diag_print(&diag, stderr);
 	recording_summarize(recording, &result);
+	if (result.ran)
+		page_of_recording(recording);
 	return exit_status(&result, ret);
 }
 
@@ -85,6 +88,8 @@ int cmd_record(int argc, char **argv)
 		fprintf(stderr, "calltap: there is no command to record; see `calltap record --help`\n");
 		ret = EXIT_USAGE;
 	}
+	if (!ret)
+		ret = page_check(&recording);
 	if (!ret)
 		ret = recording_check(&recording, argc, argv, optind);
 	if (!ret)

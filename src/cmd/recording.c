@@ -21,6 +21,7 @@
 #include <tracers/tracer.h>
 
 #include "options.h"
+#include "learned.h"
 #include "recording.h"
 
 #define DEFAULT_BUFFER (4u << 20)
@@ -58,6 +59,7 @@ void recording_clear(struct recording *recording)
 	triggers_destroy(recording->triggers);
 	values_destroy(recording->settings.options.values);
 	free(recording->text);
+	learned_free(recording->known, recording->known_count);
 }
 
 /* How the value of an option is taken. */
@@ -65,10 +67,11 @@ enum take {
 	TAKE_OWN,     /* by the verb */
 	TAKE_SETTING, /* as the setting that has the option's name */
 	TAKE_FLAG,    /* true in the bool at `at` */
-	TAKE_TEXT,    /* in the pointer at `at` */
+	TAKE_TEXT,    /* in the pointer at `at`; "" for a value that was left out */
 	TAKE_TIME,    /* in the uint64_t at `at` */
 	TAKE_COUNT,   /* in the uint32_t at `at` */
 	TAKE_STOCK,   /* as enum stock_choice */
+	TAKE_CLOCK,   /* exact or adaptive */
 	TAKE_CALLS,   /* none: `at` is the enum libcalls_choice */
 	TAKE_CHOICE,  /* as a condition for a function's calls, which hides what they call (`at` 1) or not (0) */
 	TAKE_VALUES,  /* as what a function tells at its call (`at` 0) or its return (1) */
@@ -89,6 +92,9 @@ struct row {
 #define T	     RECORDING_TOP
 #define L	     RECORDING_LIVE
 #define S	     RECORDING_SERVE
+#define C	     RECORDING_COUNT
+#define M	     RECORDING_MOUNT
+#define H	     RECORDING_SHELL
 #define AT(member)   offsetof(struct recording, member)
 #define OPTION(name) AT(settings.options.name)
 #define MODES                                                                                                          \
@@ -98,74 +104,119 @@ struct row {
 static const struct row rows[] = {
 	{R | A, 'p', "tracer", "NAME", "what to record:", TAKE_SETTING, 0},
 	{L, 'p', "tracer", "NAME", "function_graph (default) or function", TAKE_SETTING, 0},
-	{R | A | T | L, 'l', "trace", "FILTER", "trace only these functions", TAKE_SETTING, 0},
-	{R | A | T | L, 'n', "notrace", "FILTER", "do not trace these functions", TAKE_SETTING, 0},
-	{R | A | T | L, 'g', "graph", "FILTER", "trace these functions and what they call", TAKE_SETTING, 0},
-	{R | A | T | L, OPT_NO_GRAPH, "no-graph", "FILTER",
+	{M | H, 'p', "tracer", "NAME", "what to record at first (default nop):", TAKE_SETTING, 0},
+	{R | A | T | L | M | H, 'l', "trace", "FILTER", "trace only these functions", TAKE_SETTING, 0},
+	{R | A | T | L | M | H, 'n', "notrace", "FILTER", "do not trace these functions", TAKE_SETTING, 0},
+	{R | A | L, 'g', "graph", "FILTER",
+	 "trace these functions and what they call; 'FUNCTION: EXPR' for\n"
+	 "those of their calls for which EXPR is true, as --if has it",
+	 TAKE_SETTING, 0},
+	{T | M | H, 'g', "graph", "FILTER", "trace these functions and what they call", TAKE_SETTING, 0},
+	{R | A | T | L | M | H, OPT_NO_GRAPH, "no-graph", "FILTER",
 	 "trace neither these functions nor what they call\n"
 	 "FILTER: glob, /regex/, object:function or @FILE; may be repeated",
 	 TAKE_SETTING, 0},
-	{R | A | T | L, OPT_STOCK, "stock", "WHEN",
+	{R | A | T | L | C | M | H, OPT_STOCK, "stock", "WHEN",
 	 "functions that no compiler has prepared: auto (of the program's own\n"
 	 "objects without prepared ones, and of libraries that a FILTER names\n"
 	 "by their object; default), always or never",
 	 TAKE_STOCK, 0},
-	{R | A | T | L, OPT_LIBCALLS, "libcalls", NULL,
+	{R | A | T | L | C | M | H, OPT_LIBCALLS, "libcalls", NULL,
 	 "trace calls into shared libraries, at the caller's PLT (default\n"
 	 "where functions are traced that no compiler has prepared)",
 	 TAKE_CALLS, LIBCALLS_ALWAYS},
-	{R | A | T | L, OPT_NO_LIBCALLS, "no-libcalls", NULL, "do not", TAKE_CALLS, LIBCALLS_NEVER},
-	{R | A | T | L, OPT_MIN_SIZE, "min-size", "BYTES", "leave out functions smaller than that", TAKE_COUNT,
+	{R | A | T | L | C | M | H, OPT_NO_LIBCALLS, "no-libcalls", NULL, "do not", TAKE_CALLS, LIBCALLS_NEVER},
+	{R | A | T | L | M | H, OPT_MIN_SIZE, "min-size", "BYTES", "leave out functions smaller than that", TAKE_COUNT,
 	 OPTION(size_min)},
+	{R | A | L, OPT_TIME, "time", "HOW",
+	 "exact (each call has its times; default) or adaptive (calls of\n"
+	 "functions that are short and called often have none, but for a\n"
+	 "sample of them: much cheaper)",
+	 TAKE_CLOCK, 0},
+	{T, OPT_TIME, "time", "HOW",
+	 "exact (each call is timed; default) or adaptive (each is counted, and\n"
+	 "times are estimates with their errors: much cheaper)",
+	 TAKE_CLOCK, 0},
+	{T, OPT_TIME_TICK, "time-tick", "TIME",
+	 "with --time adaptive: from one look at what runs to the next (default 100us)", TAKE_TIME, OPTION(tick_ns)},
+	{R | A | L, OPT_TIME_SHORT, "time-short", "TIME", "with --time adaptive: less is short (default 1us)",
+	 TAKE_TIME, OPTION(short_ns)},
+	{R | A | L, OPT_TIME_TICK, "time-tick", "TIME",
+	 "with --time adaptive: times that are missing are known up to twice\nthat (default 100us)", TAKE_TIME,
+	 OPTION(tick_ns)},
+	{R | A | L, OPT_TIME_SAMPLE, "time-sample", "N",
+	 "with --time adaptive: one call in N has its times (default 256)", TAKE_COUNT, OPTION(every)},
+	{R | A | L, OPT_TIME_SMALL, "time-small", "BYTES",
+	 "with --time adaptive: functions up to that size are thought to be\nshort at first (default 64)", TAKE_COUNT,
+	 OPTION(small)},
+	{R | A | L, OPT_TIME_PROFILE, "time-profile", "FILE",
+	 "with --time adaptive: an earlier trace says which functions are short", TAKE_TEXT, AT(time_profile)},
 	{R | A | L, 'A', "args", "'FUNCTION[:VALUES]'",
 	 "show arguments of these functions' calls: those that debug\n"
-	 "information or glibc's headers tell, or as in 'opendir:path=arg1:string' (see\n"
-	 "calltap-record(1)); may be repeated",
+	 "information or glibc's headers tell, or as in 'open: file oflag', 'f:req->id', or\n"
+	 "'opendir:path=arg1:string' (see calltap-record(1)); may be repeated",
 	 TAKE_VALUES, 0},
 	{R | A | L, 'R', "result", "'FUNCTION[:VALUES]'", "show their results, as in 'opendir:ret'; may be repeated",
 	 TAKE_VALUES, 1},
 	{R | A | L, 'a', "auto-args", NULL,
 	 "show arguments and results of all, as debug information and glibc's\nheaders tell them", TAKE_AUTO, 0},
-	{R | A | L, OPT_IF, "if", "'FUNCTION: EXPR'",
+	{R | A | L | C, OPT_IF, "if", "'FUNCTION: EXPR'",
 	 "record only those of the functions' calls for which this is true,\n"
 	 "as in 'write: arg1:s32 == 2'; may be repeated",
 	 TAKE_CHOICE, 0},
-	{R | A | L, OPT_ONLY_IF, "only-if", "'FUNCTION: EXPR'", "and what they call only then, too", TAKE_CHOICE, 1},
-	{R | A | T | L, OPT_MAX_DEPTH, "max-depth", "N", "record at most N traced calls deep", TAKE_SETTING, 0},
-	{R | A | L, 't', "threshold", "TIME", "leave out finished calls shorter than TIME (10us, 1ms, ...)",
+	{R | A | L, OPT_ONLY_IF, "only-if", "'FUNCTION: EXPR'", "and what they call only then, too", TAKE_CHOICE,
+	 VALUES_ONLY_IF},
+	{R | A | T | L | M | H, OPT_MAX_DEPTH, "max-depth", "N", "record at most N traced calls deep", TAKE_SETTING, 0},
+	{R | A | L | M | H, 't', "threshold", "TIME", "leave out finished calls shorter than TIME (10us, 1ms, ...)",
 	 TAKE_SETTING, 0},
 	{R, OPT_MODE, "mode", "MODE", MODES "block", TAKE_SETTING, 0},
 	{A, OPT_MODE, "mode", "MODE", MODES "drop", TAKE_SETTING, 0},
 	{L, OPT_MODE, "mode", "MODE", "drop (leave out and count; default) or block, when a buffer is full",
 	 TAKE_SETTING, 0},
-	{R | A | L, 'b', "buffer", "SIZE", "buffer of each thread (default 4M)", TAKE_SETTING, 0},
+	{R | A | L | M | H, 'b', "buffer", "SIZE", "buffer of each thread (default 4M)", TAKE_SETTING, 0},
 	{R | A, OPT_BUFFER_DIR, "buffer-dir", "DIR",
 	 "with --mode overwrite: buffers are files in DIR, on tmpfs,\n"
 	 "and outlive the tool and the program",
 	 TAKE_TEXT, OPTION(buffer_dir)},
 	{R | A, 'o', "output", "FILE", "trace file (default " RECORDING_OUTPUT "; an older one becomes FILE.old)",
 	 TAKE_TEXT, OPTION(output)},
+	{L, OPT_DURATION, "duration", "TIME", "show them for TIME (10s, 500ms, ...)", TAKE_OWN, 0},
 	{A, OPT_DURATION, "duration", "TIME", "detach after TIME (10s, 500ms, ...)", TAKE_OWN, 0},
+	{C, OPT_KEEP, "keep", "WHICH", "where there is no room for all values: first (default) or newest", TAKE_OWN, 0},
+	{C, OPT_SUM, "sum", "NUMBER", "add up this number by the value: its sum, average, least and largest", TAKE_OWN,
+	 0},
+	{C, OPT_HIST, "hist", "HOW", "a histogram of the value: log2, or linear:LOW:STEP:N", TAKE_OWN, 0},
+	{C, OPT_DURATION, "duration", "TIME", "count for TIME (10s, 500ms, ...)", TAKE_OWN, 0},
+	{C, OPT_JSON, "json", NULL, "print counts as JSON", TAKE_OWN, 0},
 	{A, OPT_INSTANCE, "instance", "NAME",
 	 "what it is called (default 0; of a process that is traced already: a number)", TAKE_TEXT, OPTION(instance)},
 	{A, OPT_NAME, "name", "GLOB", "all processes of yours that are called so, or whose program's file is", TAKE_OWN,
 	 0},
 	{A, OPT_CHILDREN, "children", NULL, "the children, too, that all these have now", TAKE_OWN, 0},
-	{R | T | L | S, OPT_NO_FORK, "no-fork", NULL, "do not follow children", TAKE_FLAG, OPTION(no_fork)},
+	{R | T | L | S | C | M | H, OPT_NO_FORK, "no-fork", NULL, "do not follow children", TAKE_FLAG, OPTION(no_fork)},
 	{A, OPT_NO_FORK, "no-fork", NULL, "do not follow children that they have later", TAKE_FLAG, OPTION(no_fork)},
 	{R, OPT_NO_EXEC, "no-exec", NULL, "do not follow programs that are started in the traced one's place",
 	 TAKE_FLAG, OPTION(no_exec)},
-	{R | A | T | L, OPT_NO_SITES, "allow-no-sites", NULL, "go on although nothing can be traced yet", TAKE_FLAG,
-	 OPTION(allow_no_sites)},
-	{R | A | T | L, OPT_NO_MATCH, "allow-no-match", NULL, "go on although a filter matches nothing yet", TAKE_FLAG,
-	 OPTION(allow_no_match)},
+	{R | A | T | L | C | M | H, OPT_NO_SITES, "allow-no-sites", NULL, "go on although nothing can be traced yet",
+	 TAKE_FLAG, OPTION(allow_no_sites)},
+	{R | A | T | L | C | M | H, OPT_NO_MATCH, "allow-no-match", NULL, "go on although a filter matches nothing yet",
+	 TAKE_FLAG, OPTION(allow_no_match)},
 	{R, OPT_EMULATOR, "emulator", "CMD",
 	 "run COMMAND by CMD, such as 'qemu-aarch64 -cpu max'; for another CPU's\n"
 	 "program without it: QEMU's user mode",
 	 TAKE_TEXT, OPTION(emulator)},
 	{R | A, OPT_PERF_MAP, "perf-map", NULL, "write /tmp/perf-PID.map, by which perf names the stubs", TAKE_FLAG,
 	 OPTION(perf_map)},
+	{R | A, OPT_HTML, "html", "[=FILE]",
+	 "write the trace as a page for a browser, too (default: the trace's\n"
+	 "name with .html)",
+	 TAKE_TEXT, AT(page)},
+	{R | A, OPT_OPEN, "open", NULL, "show that page in a browser", TAKE_FLAG, AT(opens)},
+	{H, 'c', "command", "TEXT", "run TEXT by the shell, instead of an interactive one", TAKE_OWN, 0},
+	{M, OPT_KEEP, "keep", NULL, "leave the tree mounted when the process has ended", TAKE_OWN, 0},
 	{R | A, 'q', "quiet", NULL, "no progress and no summary", TAKE_FLAG, AT(quiet)},
+	{M, 'q', "quiet", NULL, "say nothing at the end", TAKE_FLAG, AT(quiet)},
+	{H, 'q', "quiet", NULL, "say nothing at the beginning", TAKE_FLAG, AT(quiet)},
 	{R | A, 'v', "verbose", NULL, "always print the summary", TAKE_FLAG, OPTION(verbose)},
 	{T, 'f', "function", "GLOB", "show only functions of this name (or with this in it)", TAKE_OWN, 0},
 	{T, 's', "sort", "COLUMN", "rate, calls, total, self (default), avg, p50, p99, max or name", TAKE_OWN, 0},
@@ -176,6 +227,9 @@ static const struct row rows[] = {
 	{T, OPT_JSON, "json", NULL, "print readings as JSON, an object in a line each", TAKE_OWN, 0},
 	{T, OPT_PROGRAM_OUTPUT, "program-output", "FILE", "where the output of COMMAND goes (default /dev/null)",
 	 TAKE_OWN, 0},
+	{L, OPT_SCREEN, "screen", NULL, "on the whole terminal: hold, walk back, search, filter", TAKE_OWN, 0},
+	{L, OPT_PROGRAM_OUTPUT, "program-output", "FILE",
+	 "with --screen: where the output of COMMAND goes (default /dev/null)", TAKE_OWN, 0},
 	{L, 'f', "function", "GLOB", "show only functions of this name", TAKE_OWN, 0},
 	{L, OPT_SHOW_PID, "pid", "PID", "show only this process", TAKE_OWN, 0},
 	{L, OPT_SHOW_TID, "tid", "TID", "show only this thread", TAKE_OWN, 0},
@@ -185,11 +239,11 @@ static const struct row rows[] = {
 	{L, OPT_PROC, "proc", NULL, "a column with the process", TAKE_OWN, 0},
 	{L, OPT_TAIL, "tail", NULL, "the function's name at each closing brace", TAKE_OWN, 0},
 	{L, OPT_ALL_LEVELS, "all-levels", NULL, "a line for each call that was open at an attach", TAKE_OWN, 0},
-	{L, OPT_COLOR, "color", "WHEN", "auto, always or never", TAKE_OWN, 0},
+	{L | T, OPT_COLOR, "color", "WHEN", "auto, always or never", TAKE_OWN, 0},
 	{L, 'o', "output", "FILE", "write the text to FILE instead of standard output", TAKE_OWN, 0},
 	{S, OPT_READY_FD, "ready-fd", "N",
 	 "say \"ready\", or what went wrong, on descriptor N, and end when its\nother end is closed", TAKE_OWN, 0},
-	{R | A | T | L | S, OPT_HELP, "help", NULL, "this text", TAKE_OWN, 0},
+	{R | A | T | L | S | C | M | H, OPT_HELP, "help", NULL, "this text", TAKE_OWN, 0},
 	{R | A, 0, NULL, NULL,
 	 "Triggers (CONDITION: FUNCTION, then entered, left, threw, '> TIME' or 'COUNT in TIME'):", TAKE_OWN, 0},
 	{R | A, OPT_SNAPSHOT_WHEN, "snapshot-when", "CONDITION",
@@ -210,25 +264,33 @@ static const struct row rows[] = {
 #define ROWS	    (sizeof(rows) / sizeof(rows[0]))
 #define HELP_COLUMN 26
 
+/* The value of an option may be left out if its name in the help begins with a bracket. */
+static int argument_of(const struct row *row)
+{
+	if (!row->value)
+		return no_argument;
+	return row->value[0] == '[' ? optional_argument : required_argument;
+}
+
 int recording_next(unsigned verb, int argc, char **argv)
 {
 	struct option options[ROWS + 1] = {0}, *option = options;
 	char letters[2 * ROWS + 3], *letter = letters;
 
-	if (verb == RECORDING_RECORD)
+	if (verb & (RECORDING_RECORD | RECORDING_SHELL))
 		*letter++ = '+'; /* the options behind COMMAND are its own */
 	*letter++ = ':';
 	for (const struct row *row = rows; row < rows + ROWS; row++) {
 		if (!(row->verbs & verb) || !row->code)
 			continue;
-		*option++ = (struct option){row->name, row->value ? required_argument : no_argument, NULL, row->code};
+		*option++ = (struct option){row->name, argument_of(row), NULL, row->code};
 		if (row->code < OPT_NO_GRAPH)
 			*letter++ = (char)row->code;
 		if (row->code < OPT_NO_GRAPH && row->value)
 			*letter++ = ':';
 	}
 	*letter = '\0';
-	return getopt_long(argc, argv, letters, options, NULL);
+	return options_next(argc, argv, letters, options);
 }
 
 static void print_row(const struct row *row)
@@ -242,7 +304,8 @@ static void print_row(const struct row *row)
 	}
 	if (row->code < OPT_NO_GRAPH)
 		snprintf(lead, sizeof(lead), "  -%c,", row->code);
-	width = printf("%s --%s%s%s", lead, row->name, row->value ? " " : "", row->value ? row->value : "");
+	width = printf("%s --%s%s%s", lead, row->name, row->value && row->value[0] != '[' ? " " : "",
+		       row->value ? row->value : "");
 	if (width > HELP_COLUMN - 2) {
 		putchar('\n');
 		width = 0;
@@ -275,13 +338,27 @@ static int take_setting(struct recording *recording, const char *key, const char
 	return EXIT_USAGE;
 }
 
+/* Have the values looked at that the last trigger is about, if it is about values. */
+static int ask_values(struct recording *recording, struct calltap_diag *diag)
+{
+	struct values **values = &recording->settings.options.values;
+	uint32_t number;
+	const char *question = triggers_question(recording->triggers, &number);
+
+	if (!question)
+		return 0;
+	if (!*values && values_create(values))
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	return values_ask(*values, question, number, diag);
+}
+
 static int take_trigger(struct recording *recording, enum trigger_action action, const char *text)
 {
 	struct calltap_diag diag = {.column = -1};
 
 	if (!recording->triggers && triggers_create(&recording->triggers))
 		return EXIT_USAGE;
-	if (!triggers_add(recording->triggers, action, text, &diag))
+	if (!triggers_add(recording->triggers, action, text, &diag) && !ask_values(recording, &diag))
 		return 0;
 	calltap_diag_print(&diag, stderr);
 	return EXIT_USAGE;
@@ -303,17 +380,54 @@ static int take_values(struct recording *recording, bool result, const char *tex
 	return EXIT_USAGE;
 }
 
-static int take_choice(struct recording *recording, bool hides, const char *text)
+static int take_choice(struct recording *recording, enum values_way way, const char *text)
 {
 	struct values **values = &recording->settings.options.values;
 	struct calltap_diag diag = {.column = -1};
 
 	if (!*values && values_create(values))
 		return EXIT_USAGE;
-	if (!values_choose_by(*values, text, hides, &diag))
+	if (!values_choose_by(*values, text, way, &diag))
 		return 0;
 	calltap_diag_print(&diag, stderr);
 	return EXIT_USAGE;
+}
+
+/* The colon of "FUNCTION: EXPR", NULL: it is a filter. */
+static const char *condition_in(const char *text)
+{
+	const char *colon = *text == '/' || *text == '@' ? NULL : strstr(text, ": ");
+
+	return colon && colon > text ? colon : NULL;
+}
+
+/* -g or --no-graph with a text that has a condition; *taken: as another option. */
+static int take_graph(struct recording *recording, const struct row *row, const char *value, bool *taken)
+{
+	const char *colon = condition_in(value);
+	char *function;
+	int ret;
+
+	*taken = colon != NULL;
+	if (!colon)
+		return 0;
+	if (row->code != 'g') {
+		fprintf(stderr,
+			"calltap: --no-graph has functions, and no values; --only-if '%.*s: !(...)' leaves out their "
+			"calls by "
+			"value, and what they call\n",
+			(int)(colon - value), value);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(recording->argv[0], "top")) {
+		fprintf(stderr,
+			"calltap: top counts all calls of a function: leave ': EXPR' out, or record those calls\n");
+		return EXIT_USAGE;
+	}
+	function = strndup(value, (size_t)(colon - value));
+	ret = function ? take_setting(recording, row->name, function) : EXIT_USAGE;
+	free(function);
+	return ret ? ret : take_choice(recording, VALUES_TREE, value);
 }
 
 static int take_time(uint64_t *ns, const char *value)
@@ -342,6 +456,15 @@ static int refuse_pid(const struct recording *recording, const char *pid)
 	return EXIT_USAGE;
 }
 
+static int take_clock(struct recording *recording, const char *value)
+{
+	recording->settings.options.adaptive = !strcmp(value, "adaptive");
+	if (recording->settings.options.adaptive || !strcmp(value, "exact"))
+		return 0;
+	fprintf(stderr, "calltap: --time is exact or adaptive, not '%s'\n", value);
+	return EXIT_USAGE;
+}
+
 static int take_stock(struct recording *recording, const char *value)
 {
 	static const char *const names[] = {
@@ -363,7 +486,11 @@ static int take_stock(struct recording *recording, const char *value)
 static int take_row(struct recording *recording, const struct row *row, const char *value)
 {
 	void *at = (char *)recording + row->at;
+	bool taken = false;
+	int ret = row->code == 'g' || row->code == OPT_NO_GRAPH ? take_graph(recording, row, value, &taken) : 0;
 
+	if (taken)
+		return ret;
 	switch (row->take) {
 	case TAKE_SETTING:
 		return take_setting(recording, row->name, value);
@@ -371,14 +498,20 @@ static int take_row(struct recording *recording, const struct row *row, const ch
 		*(bool *)at = true;
 		return 0;
 	case TAKE_TEXT:
-		*(const char **)at = value;
+		*(const char **)at = value ? value : "";
 		return 0;
 	case TAKE_TIME:
-		return take_time(at, value);
+		if (take_time(at, value))
+			return EXIT_USAGE;
+		if (row->code == OPT_TIME_SHORT && !recording->settings.options.short_ns) {
+			fprintf(stderr, "calltap: --time-short is 1ns or more; --time exact gives all calls times\n");
+			return EXIT_USAGE;
+		}
+		return 0;
 	case TAKE_VALUES:
 		return take_values(recording, row->at, value);
 	case TAKE_CHOICE:
-		return take_choice(recording, row->at, value);
+		return take_choice(recording, (enum values_way)row->at, value);
 	case TAKE_COUNT:
 		return take_count(at, value);
 	case TAKE_AUTO:
@@ -386,6 +519,8 @@ static int take_row(struct recording *recording, const struct row *row, const ch
 	case TAKE_CALLS:
 		recording->settings.options.libcalls = (enum libcalls_choice)row->at;
 		return 0;
+	case TAKE_CLOCK:
+		return take_clock(recording, value);
 	case TAKE_STOCK:
 		return take_stock(recording, value);
 	case TAKE_TRIGGER:
@@ -467,6 +602,31 @@ static bool files_suffice(void)
 	return room >= FILES_MIN || limit.rlim_cur > FILES_SEEN;
 }
 
+/* Options that say how to be adaptive. */
+static bool times_fit(const struct recording *recording)
+{
+	const struct record_options *options = &recording->settings.options;
+
+	if (options->adaptive || !(options->short_ns | options->tick_ns | options->every | options->small))
+		return true;
+	fprintf(stderr, "calltap: --time-short, --time-tick, --time-sample and --time-small go with --time adaptive\n");
+	return false;
+}
+
+static bool learn_times(struct recording *recording, struct calltap_diag *diag)
+{
+	struct record_options *options = &recording->settings.options;
+
+	if (!options->adaptive)
+		return !calltap_diag_set(diag, -EINVAL, "--time-profile goes with --time adaptive");
+	if (learned_read(&recording->known, &recording->known_count, recording->time_profile,
+			 options->short_ns ? options->short_ns : RECORD_SHORT_NS, diag))
+		return false;
+	options->known = recording->known;
+	options->known_count = recording->known_count;
+	return true;
+}
+
 int recording_check(struct recording *recording, int argc, char **argv, int end)
 {
 	struct record_options *options = &recording->settings.options;
@@ -475,6 +635,12 @@ int recording_check(struct recording *recording, int argc, char **argv, int end)
 
 	options->triggers = recording->triggers;
 	if (settings_refuse(options, false, &diag)) {
+		calltap_diag_print(&diag, stderr);
+		return EXIT_USAGE;
+	}
+	if (!times_fit(recording))
+		return EXIT_USAGE;
+	if (recording->time_profile && !learn_times(recording, &diag)) {
 		calltap_diag_print(&diag, stderr);
 		return EXIT_USAGE;
 	}
@@ -558,6 +724,26 @@ void recording_tell_cut_short(uint32_t count)
 			counted(count, "it was", "they were"));
 }
 
+/* The remedy follows from the reason, of which there may be several. */
+static void tell_untraced(const struct record_result *result)
+{
+	if (!result->untraced)
+		return;
+	fprintf(stderr, "calltap: %llu %s\n", (unsigned long long)result->untraced,
+		counted(result->untraced,
+			"call was not recorded: there was no buffer yet for its thread, or no memory beside the stack",
+			"calls were not recorded: there was no buffer yet for their threads, or no memory beside the "
+			"stack"));
+	if (result->vforked)
+		fprintf(stderr, "calltap: a child of vfork() takes no buffer, but records in its parent's: have a "
+				"function recorded that the parent's thread calls before, such as main (-l main)\n");
+	if (result->shut_in)
+		fprintf(stderr, "calltap: in a sandbox (seccomp) no memory beside new stacks can be had: -p function "
+				"needs none, and records calls without their ends\n");
+	if (!result->vforked && !result->shut_in)
+		fprintf(stderr, "calltap: a smaller buffer (-b) leaves room for more threads\n");
+}
+
 void recording_tell_losses(const struct record_result *result)
 {
 	recording_tell_cut_short(result->cut_short);
@@ -569,13 +755,7 @@ void recording_tell_losses(const struct record_result *result)
 				"functions of what runs on are switched off, but their bytes are"));
 	tell_unread(result);
 	tell_relatives(result);
-	if (result->untraced)
-		fprintf(stderr,
-			"calltap: %llu %s, or no memory beside the stack; a smaller buffer (-b) leaves room for more "
-			"threads\n",
-			(unsigned long long)result->untraced,
-			counted(result->untraced, "call was not recorded: there was no buffer yet for its thread",
-				"calls were not recorded: there was no buffer yet for their threads"));
+	tell_untraced(result);
 	if (result->moves)
 		fprintf(stderr,
 			"calltap: %u %s parts of stacks away and back (greenlet), and %s recorded up to there only; "
@@ -616,8 +796,9 @@ void recording_tell_losses(const struct record_result *result)
 				"children were not traced: they could"),
 			counted(result->unreached, "its", "their"));
 	if (result->lost)
-		fprintf(stderr, "calltap: %llu %s lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
-			(unsigned long long)result->lost, counted(result->lost, "record was", "records were"));
+		fprintf(stderr, "calltap: %llu %s lost%s; a larger buffer (-b) or fewer functions (-l, -n) help\n",
+			(unsigned long long)result->lost, counted(result->lost, "record was", "records were"),
+			result->shut_in ? ", for no thread waits for the tool in a sandbox (seccomp)" : "");
 }
 
 void recording_summarize(const struct recording *recording, const struct record_result *result)

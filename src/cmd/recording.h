@@ -30,6 +30,12 @@ enum recording_code {
 	OPT_LIBCALLS,
 	OPT_NO_LIBCALLS,
 	OPT_MIN_SIZE,
+	OPT_TIME,
+	OPT_TIME_SHORT,
+	OPT_TIME_TICK,
+	OPT_TIME_SAMPLE,
+	OPT_TIME_SMALL,
+	OPT_TIME_PROFILE,
 	OPT_IF,
 	OPT_ONLY_IF,
 	OPT_PERF_MAP,
@@ -52,6 +58,7 @@ enum recording_code {
 	OPT_ONCE,
 	OPT_JSON,
 	OPT_PROGRAM_OUTPUT,
+	OPT_SCREEN,
 	OPT_SHOW_PID,
 	OPT_SHOW_TID,
 	OPT_MIN,
@@ -62,6 +69,11 @@ enum recording_code {
 	OPT_ALL_LEVELS,
 	OPT_COLOR,
 	OPT_READY_FD,
+	OPT_HIST,
+	OPT_SUM,
+	OPT_KEEP,
+	OPT_HTML,
+	OPT_OPEN,
 	OPT_HELP = 'h',
 };
 
@@ -72,6 +84,9 @@ enum recording_verb {
 	RECORDING_TOP = 4,
 	RECORDING_LIVE = 8,
 	RECORDING_SERVE = 16,
+	RECORDING_COUNT = 32,
+	RECORDING_MOUNT = 64,
+	RECORDING_SHELL = 128,
 };
 
 struct recording {
@@ -80,8 +95,13 @@ struct recording {
 	struct triggers *triggers; /* NULL: no trigger was asked for */
 	uint64_t after_ns, history_ns, gap_ns;
 	uint32_t trigger_max;
-	char **argv; /* the verb's; argv[0] is its name */
-	char *text;  /* the options as typed */
+	char **argv;		  /* the verb's; argv[0] is its name */
+	char *text;		  /* the options as typed */
+	const char *time_profile; /* a trace that says which functions are short, or NULL */
+	struct record_known *known;
+	size_t known_count;
+	const char *page; /* the file for a page of the trace; "": beside the trace; NULL: not asked for */
+	bool opens;	  /* show the page in a browser */
 	bool quiet;
 };
 

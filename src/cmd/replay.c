@@ -14,6 +14,7 @@
 #include "host/core/core.h"
 #include "host/view/parse.h"
 #include "host/view/replay.h"
+#include "options.h"
 #include "reading.h"
 
 static const char help[] =
@@ -22,6 +23,7 @@ static const char help[] =
 	"      --core FILE       the trace is a flight recorder's, in this core file\n"
 	"      --buffers DIR     or in these files, which record --buffer-dir has left\n"
 	"  -o, --output FILE     keep that trace in FILE, for the other commands\n"
+	"      --column LIST     columns before the calls, as in time,thread,duration; help: their names\n"
 	"      --abstime         a column with the time of each line\n"
 	"      --proc            a column with the process\n"
 	"      --depth N         only the outer N levels of calls\n"
@@ -38,7 +40,8 @@ enum {
 	OPTION_SOURCE,
 	OPTION_TAIL,
 	OPTION_CORE,
-	OPTION_BUFFERS
+	OPTION_BUFFERS,
+	OPTION_COLUMN
 };
 
 /* The source that a trace is to be put together from. */
@@ -71,6 +74,19 @@ static int recover_trace(struct remains *remains, struct reading *reading)
 			     : core_read_folder(remains->buffers, remains->fd, &result, &reading->diag);
 }
 
+static int read_columns(struct reading *reading, struct replay_options *replay)
+{
+	int err;
+
+	if (strcmp(optarg, "help") != 0)
+		return replay_columns_parse(&replay->columns, optarg, &reading->diag);
+	err = out_create(&reading->out, STDOUT_FILENO);
+	if (!err)
+		replay_columns_help(reading->out);
+	reading->done = true;
+	return err;
+}
+
 static int read_options(struct reading *reading, struct replay_options *replay, struct remains *remains, int argc,
 			char **argv)
 {
@@ -82,6 +98,7 @@ static int read_options(struct reading *reading, struct replay_options *replay, 
 						{"tail", no_argument, NULL, OPTION_TAIL},
 						{"core", required_argument, NULL, OPTION_CORE},
 						{"buffers", required_argument, NULL, OPTION_BUFFERS},
+						{"column", required_argument, NULL, OPTION_COLUMN},
 						{"output", required_argument, NULL, 'o'},
 						FUNCTION_OPTION,
 						FILTER_OPTIONS,
@@ -92,7 +109,7 @@ static int read_options(struct reading *reading, struct replay_options *replay, 
 	int option, err = 0;
 
 	while (!err && !reading->done &&
-	       (option = getopt_long(argc, argv, READING_SHORT "f:o:", options, NULL)) != -1) {
+	       (option = options_next(argc, argv, READING_SHORT FILTER_SHORT "f:o:", options)) != -1) {
 		switch (option) {
 		case OPTION_ABSTIME:
 			replay->abstime = true;
@@ -119,6 +136,9 @@ static int read_options(struct reading *reading, struct replay_options *replay, 
 		case OPTION_BUFFERS:
 			remains->buffers = optarg;
 			break;
+		case OPTION_COLUMN:
+			err = read_columns(reading, replay);
+			break;
 		case 'o':
 			remains->output = optarg;
 			break;
@@ -126,6 +146,10 @@ static int read_options(struct reading *reading, struct replay_options *replay, 
 			err = reading_option(reading, option, argv);
 		}
 	}
+	if (!err && replay->columns.chosen && (replay->abstime || replay->proc))
+		err = calltap_diag_set(&reading->diag, -EINVAL,
+				       "--column has all columns: put time and process into its list, in place of "
+				       "--abstime and --proc");
 	return err ? err : reading_arguments(reading, argc, argv, 0);
 }
 

@@ -8,6 +8,7 @@
 #include "host/view/report.h"
 #include "cmd.h"
 #include "host/view/parse.h"
+#include "options.h"
 #include "reading.h"
 
 static const char help[] = "usage: calltap report [OPTION...] [FILE]\n"
@@ -36,7 +37,8 @@ static int read_options(struct reading *reading, struct report_options *report, 
 						{0}};
 	int option, err = 0;
 
-	while (!err && !reading->done && (option = getopt_long(argc, argv, READING_SHORT "f:", options, NULL)) != -1) {
+	while (!err && !reading->done &&
+	       (option = options_next(argc, argv, READING_SHORT FILTER_SHORT "f:", options)) != -1) {
 		switch (option) {
 		case OPTION_BY:
 			err = report_parse_by(&report->by, &report->value, optarg, &reading->diag);

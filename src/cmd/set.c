@@ -12,9 +12,12 @@
 
 #include "host/view/json.h"
 #include "cmd.h"
+#include "options.h"
 #include "steering.h"
 
 #define PATIENCE_MS 30000
+
+enum { SET_IF = STEERING_OWN, SET_ONLY_IF };
 
 static const char help[] =
 	"usage: calltap set PID [--instance NAME] [--json]\n"
@@ -31,7 +34,17 @@ static const char help[] =
 	"  max-depth=N           record at most N traced calls deep; max-depth= takes the limit away\n"
 	"  threshold=TIME        leave out finished calls shorter than TIME (10us, 1ms, ...)\n"
 	"  buffer=SIZE           of each thread's buffer, but not in mode overwrite\n"
-	"  mode                  is shown, and stays as it was at the start\n\n"
+	"  mode                  is shown, and stays as it was at the start\n"
+	"  args=FUNCTION[:VALUES]  show what these calls are made with; likewise:\n"
+	"  result=FUNCTION[:VALUES]     what they give\n"
+	"  if=FUNCTION: EXPR     record these calls only where EXPR is true\n"
+	"  only-if=FUNCTION: EXPR     and what others call not either\n"
+	"  auto-args=on|off      show what types tell of all functions\n\n"
+	"  -A, --args 'FUNCTION[:VALUES]'      is args+=, as with `calltap record`; likewise:\n"
+	"  -R, --result 'FUNCTION[:VALUES]'\n"
+	"      --if 'FUNCTION: EXPR'\n"
+	"      --only-if 'FUNCTION: EXPR'\n"
+	"  -a, --auto-args       is auto-args=on\n"
 	"      --instance NAME   of this instance (`calltap status PID` lists them)\n"
 	"      --json            JSON\n"
 	"  -h, --help            this text\n";
@@ -87,10 +100,55 @@ static int change_settings(struct steering *steering, pid_t pid, char **words, s
 	return err;
 }
 
+/* An option as the word that it is short for; NULL: no memory. */
+static char *word_of(int option, const char *value)
+{
+	const char *key = option == 'A'		  ? "args+"
+			  : option == 'R'	  ? "result+"
+			  : option == SET_IF	  ? "if+"
+			  : option == SET_ONLY_IF ? "only-if+"
+						  : "auto-args";
+	char *word;
+
+	return asprintf(&word, "%s=%s", key, option == 'a' ? "on" : value) < 0 ? NULL : word;
+}
+
+static bool is_value_option(int option)
+{
+	return option == 'A' || option == 'R' || option == 'a' || option == SET_IF || option == SET_ONLY_IF;
+}
+
+/* The words of a command line, those of options first. */
+struct words {
+	char **list;
+	size_t count;
+};
+
+static int words_add(struct words *words, char *word, struct steering *steering)
+{
+	char **list = word ? reallocarray(words->list, words->count + 1, sizeof(*list)) : NULL;
+
+	if (!list) {
+		free(word);
+		return calltap_diag_set(&steering->diag, -ENOMEM, "not enough memory");
+	}
+	words->list = list;
+	list[words->count++] = word;
+	return 0;
+}
+
+static void words_clear(struct words *words)
+{
+	for (size_t i = 0; i < words->count; i++)
+		free(words->list[i]);
+	free(words->list);
+}
+
 /* Print one object: a string for each key, and an array of strings for each kind of filter. */
 static void print_json(char *lines, struct out *out)
 {
-	static const char *const lists[] = {"trace", "notrace", "graph", "no-graph", NULL};
+	static const char *const lists[] = {"trace",  "notrace", "graph",   "no-graph", "args",
+					    "result", "if",	 "only-if", NULL};
 	struct json json;
 	bool in_list = false;
 
@@ -151,22 +209,32 @@ static int show_settings(struct steering *steering, pid_t pid)
 
 int cmd_set(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, STEERING_JSON}, STEERING_OF_INSTANCE, STEERING_OPTIONS, {0}};
+	static const struct option options[] = {{"json", no_argument, NULL, STEERING_JSON},
+						{"args", required_argument, NULL, 'A'},
+						{"result", required_argument, NULL, 'R'},
+						{"if", required_argument, NULL, SET_IF},
+						{"only-if", required_argument, NULL, SET_ONLY_IF},
+						{"auto-args", no_argument, NULL, 'a'},
+						STEERING_OF_INSTANCE,
+						STEERING_OPTIONS,
+						{0}};
 	struct steering steering;
+	struct words words = {0};
 	pid_t pid = 0;
 	int option, err = 0;
 
 	steering_init(&steering, "set", help);
-	while (!err && !steering.done && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
-		err = steering_option(&steering, option, argv);
+	while (!err && !steering.done && (option = options_next(argc, argv, ":hA:R:a", options)) != -1)
+		err = is_value_option(option) ? words_add(&words, word_of(option, optarg), &steering)
+					      : steering_option(&steering, option, argv);
 	if (!err && !steering.done)
 		err = steering_pid(&steering, &pid, argc, argv);
-	if (!err && !steering.done && optind < argc)
-		err = change_settings(&steering, pid, argv + optind, (size_t)(argc - optind));
-	else if (!err && !steering.done)
-		return steering_close(&steering, show_settings(&steering, pid));
-	if (!err && !steering.done && steering.json)
+	for (int i = optind; i < argc && !err && !steering.done; i++)
+		err = words_add(&words, strdup(argv[i]), &steering);
+	if (!err && !steering.done && words.count)
+		err = change_settings(&steering, pid, words.list, words.count);
+	if (!err && !steering.done && (steering.json || !words.count))
 		err = show_settings(&steering, pid);
+	words_clear(&words);
 	return steering_close(&steering, err);
 }

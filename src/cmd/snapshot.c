@@ -13,6 +13,7 @@
 #include <host/counted.h>
 
 #include "cmd.h"
+#include "options.h"
 #include "output.h"
 #include "steering.h"
 
@@ -134,7 +135,7 @@ int cmd_snapshot(int argc, char **argv)
 	int option, err = 0;
 
 	steering_init(&steering, "snapshot", help);
-	while (!err && !steering.done && (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1)
+	while (!err && !steering.done && (option = options_next(argc, argv, ":ho:", options)) != -1)
 		err = read_option(&steering, &snapshot, option, argv);
 	if (!err && !steering.done)
 		err = steering_pid(&steering, &pid, argc, argv);

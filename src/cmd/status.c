@@ -16,6 +16,7 @@
 #include "host/view/json.h"
 #include "clearing.h"
 #include "cmd.h"
+#include "options.h"
 #include "steering.h"
 
 #define BETWEEN_MS 500
@@ -331,7 +332,7 @@ int cmd_status(int argc, char **argv)
 	int option, err = 0;
 
 	steering_init(&steering, "status", help);
-	while (!err && !steering.done && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+	while (!err && !steering.done && (option = options_next(argc, argv, ":h", options)) != -1)
 		err = steering_option(&steering, option, argv);
 	if (!err && !steering.done && optind < argc)
 		err = steering_pid(&steering, &pid, argc, argv);

@@ -7,19 +7,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <calltap/abi/profile.h>
 #include <host/counted.h>
 #include <host/now.h>
+#include <host/terminal/signals.h>
 #include <host/view/out.h>
 #include <host/view/parse.h>
+#include <host/view/term.h>
 #include <host/view/top.h>
 #include <tracers/tracer.h>
 
@@ -29,7 +29,7 @@
 
 #define INTERVAL_NS	1000000000u
 #define INTERVAL_MIN_NS 50000000u
-#define STOP_NS		2000000000u /* a command that was asked to end may take so long */
+#define INSTEAD		"'calltap top --batch N' prints the table as text"
 
 static void print_help(void)
 {
@@ -49,8 +49,8 @@ struct show {
 	struct counting counting;
 	struct top top;
 	struct top_rows rows;
-	struct screen *screen; /* NULL: batch */
-	struct out *out;       /* of batch */
+	struct terminal *screen; /* NULL: batch */
+	struct out *out;	 /* of batch */
 	uint64_t interval_ns, began_ns;
 	uint64_t readings, readings_max; /* of batch; max 0 = no limit */
 	uint64_t row_limit;
@@ -58,46 +58,12 @@ struct show {
 	const char *program_output;
 	int terminal_out; /* the terminal or pipe that shows the table */
 	int terminal_in;
+	int signals; /* readable when one came */
+	enum term_color color;
 	/* The session's thread does the last reading, under `lock`. */
 	pthread_mutex_t lock;
 	bool last_read;
 };
-
-/* State of the signal handlers; there is one terminal. */
-static struct screen *screen_in_use;
-static int signal_pipe = -1;
-
-static void on_signal(int number)
-{
-	uint64_t one = number == SIGWINCH || number == SIGCONT ? 1 : 1 << 16;
-	int error = errno;
-
-	if (write(signal_pipe, &one, sizeof(one)) < 0)
-		errno = error; /* the counter is full, so it is readable */
-	errno = error;
-}
-
-static void on_crash(int number)
-{
-	if (screen_in_use)
-		screen_give_back(screen_in_use);
-	signal(number, SIG_DFL);
-	raise(number);
-}
-
-/* Replace the session's handlers, which are for a recording in a terminal's foreground. */
-static void take_signals(void)
-{
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGCONT};
-	static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		sigaction(ends[i], &action, NULL);
-	action.sa_handler = on_crash;
-	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		sigaction(crashes[i], &action, NULL);
-}
 
 /* Take the rows of the last reading, in the order that is wanted now. */
 static int arrange_rows(struct show *show)
@@ -160,7 +126,8 @@ static int draw_screen(struct show *show)
 	    counting_measure(&show->counting, show->rows.rows + first, count) == -ENOMEM)
 		return -ENOMEM;
 	top_draw(&show->top, show->screen, &heading, &show->rows);
-	return screen_show(show->screen);
+	terminal_show(show->screen);
+	return 0;
 }
 
 static int print_reading(struct show *show)
@@ -226,42 +193,57 @@ static int act_on_key(struct show *show, enum top_action action, bool *quit)
 	}
 }
 
+static enum top_action click_action(struct show *show)
+{
+	unsigned row, column;
+
+	terminal_click(show->screen, &row, &column);
+	return row < TOP_HEAD_ROWS ? TOP_NOTHING : top_click(&show->top, row - TOP_HEAD_ROWS, &show->rows);
+}
+
 static int take_keys(struct show *show, bool *quit)
 {
 	int key, ret = 0;
 
-	while (!ret && !*quit && (key = screen_key(show->screen)) != SCREEN_KEY_NONE) {
+	while (!ret && !*quit && (key = terminal_key(show->screen)) != TERMINAL_KEY_NONE) {
 		enum top_action action;
 
 		if (key < 0)
 			return key;
+		if (key == TERMINAL_KEY_SUSPEND) {
+			terminal_signals_stop(show->screen);
+			ret = refresh_rows(show, DRAW);
+			continue;
+		}
 		pthread_mutex_lock(&show->lock);
-		action = top_key(&show->top, key, &show->rows);
+		action = key == TERMINAL_KEY_CLICK ? click_action(show) : top_key(&show->top, key, &show->rows);
 		pthread_mutex_unlock(&show->lock);
 		ret = act_on_key(show, action, quit);
 	}
 	return ret;
 }
 
+static int take_signals(struct show *show, bool *quit)
+{
+	unsigned news = show->screen ? terminal_signals_act(show->screen) : terminal_signals_news();
+
+	*quit |= (news & TERMINAL_NEWS_END) != 0;
+	return show->screen && !*quit ? refresh_rows(show, DRAW) : 0;
+}
+
 /* Wait for keys, signals, the end or `until`. */
 static int wait_for_news(struct show *show, uint64_t until, bool *quit)
 {
-	struct pollfd news[] = {{signal_pipe, POLLIN, 0},
+	struct pollfd news[] = {{show->signals, POLLIN, 0},
 				{show->watching.done, POLLIN, 0},
 				{show->screen ? show->terminal_in : -1, POLLIN, 0}};
 	uint64_t now = now_ns();
-	eventfd_t signals = 0;
 	int ret = 0;
 
 	if (poll(news, 3, until > now ? (int)((until - now + 999999) / 1000000) : 0) <= 0)
 		return 0;
-	if (news[0].revents && !eventfd_read(signal_pipe, &signals)) {
-		*quit |= signals >> 16 != 0;
-		if (show->screen && !*quit)
-			ret = screen_refresh(show->screen);
-		if (show->screen && !ret && !*quit)
-			ret = refresh_rows(show, DRAW);
-	}
+	if (news[0].revents)
+		ret = take_signals(show, quit);
 	if (!ret && !*quit && news[2].revents)
 		ret = take_keys(show, quit);
 	return ret;
@@ -340,61 +322,12 @@ static int linger_on_end(struct show *show)
 	return ret;
 }
 
-/* End the recording; a command gets a moment to end. */
-static void stop_recording(struct show *show)
-{
-	uint64_t until = now_ns() + STOP_NS;
-	struct pollfd done = {show->watching.done, POLLIN, 0};
-
-	if (watching_ended(&show->watching))
-		return;
-	watching_stop(&show->watching);
-	while (!watching_ended(&show->watching) && now_ns() < until)
-		(void)poll(&done, 1, 50);
-	if (!watching_ended(&show->watching))
-		watching_stop(&show->watching);
-}
-
-/*
- * The program must not write onto the table: its outputs, where they are this process' terminal or standard output, go
- * elsewhere.  Descriptors for the table are kept.
- */
-static int part_outputs(struct show *show)
-{
-	bool command = !show->watching.pids;
-	const char *path = show->program_output ? show->program_output : "/dev/null";
-	int sink;
-
-	show->terminal_in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-	show->terminal_out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	if (!command)
-		return 0;
-	sink = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (sink < 0) {
-		fprintf(stderr, "calltap: cannot open '%s': %s\n", path, strerror(errno));
-		return -errno;
-	}
-	dup2(sink, STDOUT_FILENO);
-	if (show->program_output || (!show->batch && isatty(STDERR_FILENO)))
-		dup2(sink, STDERR_FILENO);
-	close(sink);
-	if (!show->batch) {
-		sink = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		dup2(sink, STDIN_FILENO);
-		close(sink);
-	}
-	return 0;
-}
-
 static int begin_show(struct show *show, struct calltap_diag *diag)
 {
 	int ret = counting_create(&show->counting, &show->watching);
 
 	if (ret)
 		return calltap_diag_set(diag, ret, "not enough memory");
-	signal_pipe = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (signal_pipe < 0)
-		return calltap_diag_set(diag, -errno, "cannot make an event descriptor: %s", strerror(errno));
 	show->began_ns = now_ns();
 	ret = watching_start(&show->watching);
 	return ret ? calltap_diag_set(diag, ret, "nothing can be watched") : 0;
@@ -411,20 +344,28 @@ static int run_show(struct show *show, struct calltap_diag *diag)
 {
 	bool quit = false;
 	int ret = wait_for_session(show, &quit);
+	struct terminal_options options = {.size = sizeof(options),
+					   .in = show->terminal_in,
+					   .out = show->terminal_out,
+					   .color = term_wants_color(show->color, show->terminal_out),
+					   .mouse = true,
+					   .instead = INSTEAD};
 
-	take_signals();
+	/* The session's handlers, which are for a recording in a terminal's foreground, have done their part. */
+	if (terminal_signals_take(&show->signals))
+		ret = calltap_diag_set(diag, -EMFILE, "cannot make an event descriptor");
 	if (!ret && show->batch)
 		ret = out_create_shared(&show->out, show->terminal_out);
 	else if (!ret && !watching_ended(&show->watching))
-		ret = screen_open(&show->screen, show->terminal_in, show->terminal_out, diag);
-	screen_in_use = show->screen;
+		ret = terminal_open(&show->screen, &options, diag);
+	terminal_signals_of(show->screen);
 	if (!ret && (show->batch || show->screen) && !never_ran(show))
 		ret = show_loop(show, &quit);
 	if (!ret && !quit && show->screen)
 		ret = linger_on_end(show);
-	stop_recording(show);
-	screen_in_use = NULL;
-	screen_close(show->screen);
+	watching_end(&show->watching);
+	terminal_signals_of(NULL);
+	terminal_close(show->screen);
 	out_destroy(show->out);
 	if (ret && ret != -EPIPE && ret != -EIO && !diag->code)
 		return calltap_diag_set(diag, ret, "the table cannot be shown: %s", strerror(-ret));
@@ -473,20 +414,23 @@ static int run_top(struct show *show)
 {
 	struct record_options *options = &show->watching.recording.settings.options;
 	struct calltap_diag diag = {0};
-	int kept_error = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), ret, status = EXIT_USAGE;
+	int ret, status = EXIT_USAGE;
 
 	options->output = NULL;
 	options->ending = on_ending;
 	options->ending_ctx = show;
 	options->progress = false;
-	ret = part_outputs(show);
-	if (ret)
+	if (!show->batch && terminal_is_dumb(INSTEAD, &diag)) {
+		calltap_diag_print(&diag, stderr);
+		return EXIT_USAGE;
+	}
+	if (watching_part_outputs(&show->watching, show->program_output, !show->batch, &show->terminal_in,
+				  &show->terminal_out))
 		return EXIT_USAGE;
 	ret = begin_show(show, &diag);
 	if (!ret)
 		ret = run_show(show, &diag);
-	dup2(kept_error, STDERR_FILENO);
-	close(kept_error);
+	watching_join_error(&show->watching);
 	tell_lost(show);
 	if (show->watching.runs)
 		status = watching_finish(&show->watching);
@@ -545,6 +489,11 @@ static int take_option(struct show *show, int code)
 	case OPT_JSON:
 		show->batch = show->json = true;
 		return 0;
+	case OPT_COLOR:
+		if (!term_parse_color(&show->color, optarg, &diag))
+			return 0;
+		calltap_diag_print(&diag, stderr);
+		return EXIT_USAGE;
 	case OPT_PROGRAM_OUTPUT:
 		show->program_output = optarg;
 		return 0;
@@ -555,7 +504,8 @@ static int take_option(struct show *show, int code)
 
 int cmd_top(int argc, char **argv)
 {
-	struct show show = {.interval_ns = INTERVAL_NS, .row_limit = 20, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct show show = {
+		.interval_ns = INTERVAL_NS, .row_limit = 20, .signals = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 	int code, ret = watching_init(&show.watching, argv);
 
 	top_init(&show.top);

@@ -13,15 +13,18 @@
 #include <unistd.h>
 
 #include <host/elf/filter.h>
+#include <host/now.h>
 #include <host/trace/trace.h>
 
 #include "instance.h"
 #include "watching.h"
 
+#define STOP_NS 2000000000u /* a command that was asked to end may take so long */
+
 int watching_init(struct watching *watching, char **argv)
 {
 	memset(watching, 0, sizeof(*watching));
-	watching->done = watching->session = watching->memory = watching->stop = -1;
+	watching->done = watching->session = watching->memory = watching->stop = watching->kept_error = -1;
 	return recording_init(&watching->recording, argv);
 }
 
@@ -107,7 +110,7 @@ int watching_target(struct watching *watching, int argc, char **argv, const char
 	return ret;
 }
 
-/* State of the signal handlers of an instance: where its end is asked for. */
+/* State of the signal handlers: where the end is asked for. */
 static int stop_by_signal = -1;
 
 static void on_signal(int number)
@@ -119,16 +122,22 @@ static void on_signal(int number)
 	errno = error;
 }
 
-/* A session has handlers of its own, an instance these; `top` replaces both. */
-static int take_signals(struct watching *watching)
+int watching_make_stop(struct watching *watching)
+{
+	watching->stop = stop_by_signal = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (watching->stop >= 0)
+		return 0;
+	fprintf(stderr, "calltap: cannot make an event descriptor: %s\n", strerror(errno));
+	return EXIT_USAGE;
+}
+
+void watching_take_signals(void)
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
-	watching->stop = stop_by_signal = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	for (size_t i = 0; watching->stop >= 0 && i < sizeof(ends) / sizeof(ends[0]); i++)
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		sigaction(ends[i], &action, NULL);
-	return watching->stop < 0 ? -errno : 0;
 }
 
 int watching_join(struct watching *watching)
@@ -149,10 +158,10 @@ int watching_join(struct watching *watching)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	ret = instance_check(recording);
-	if (!ret && take_signals(watching)) {
-		fprintf(stderr, "calltap: cannot make an event descriptor: %s\n", strerror(errno));
-		ret = EXIT_USAGE;
-	}
+	if (!ret)
+		ret = watching_make_stop(watching);
+	if (!ret)
+		watching_take_signals();
 	return ret;
 }
 
@@ -200,6 +209,58 @@ void watching_stop(struct watching *watching)
 		eventfd_write(watching->stop, 1);
 	else
 		record_live_end(watching->live);
+}
+
+void watching_end(struct watching *watching)
+{
+	uint64_t until = now_ns() + STOP_NS;
+	struct pollfd done = {watching->done, POLLIN, 0};
+
+	if (watching_ended(watching))
+		return;
+	watching_stop(watching);
+	while (!watching_ended(watching) && now_ns() < until)
+		(void)poll(&done, 1, 50);
+	if (!watching_ended(watching))
+		watching_stop(watching);
+}
+
+static void redirect(int from, int to)
+{
+	if (from < 0)
+		return;
+	dup2(from, to);
+	close(from);
+}
+
+int watching_part_outputs(struct watching *watching, const char *file, bool screen, int *in, int *out)
+{
+	const char *path = file ? file : "/dev/null";
+	int sink;
+
+	*in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	*out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (watching->pids)
+		return 0;
+	sink = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (sink < 0) {
+		fprintf(stderr, "calltap: cannot open '%s': %s\n", path, strerror(errno));
+		return -errno;
+	}
+	if (file || (screen && isatty(STDERR_FILENO))) {
+		watching->kept_error = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+		dup2(sink, STDERR_FILENO);
+	}
+	redirect(sink, STDOUT_FILENO);
+	if (screen)
+		redirect(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+	return 0;
+}
+
+void watching_join_error(struct watching *watching)
+{
+	redirect(watching->kept_error, STDERR_FILENO);
+	watching->kept_error = -1;
 }
 
 /* The exit status.  A command that was asked to end has no status that means anything. */
@@ -250,8 +311,9 @@ void watching_clear(struct watching *watching)
 	free(watching->pids);
 	free(watching->left_out);
 	recording_clear(&watching->recording);
-	for (size_t i = 0; i < 4; i++) {
-		const int fd = (const int[]){watching->done, watching->session, watching->memory, watching->stop}[i];
+	for (size_t i = 0; i < 5; i++) {
+		const int fd = (const int[]){watching->done, watching->session, watching->memory, watching->stop,
+					     watching->kept_error}[i];
 
 		if (fd >= 0)
 			close(fd);

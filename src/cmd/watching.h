@@ -32,7 +32,8 @@ struct watching {
 	int session; /* connection to the session that the recording is an instance in; -1 = it is a session itself */
 	int memory;  /* the instance's file */
 	int stop;    /* eventfd: the instance is to end */
-	int ret;     /* the recording's result */
+	int kept_error; /* standard error, while the program's output is parted; -1 = it is not */
+	int ret;	/* the recording's result */
 	unsigned stops;
 };
 
@@ -46,14 +47,32 @@ int watching_target(struct watching *watching, int argc, char **argv, const char
  * that are traced already are left out.  The exit status, after a message.
  */
 int watching_join(struct watching *watching) __attribute__((warn_unused_result));
+/*
+ * Make watching->stop, which becomes readable when a signal asks for the end, from watching_take_signals() on.  A
+ * session of this process' own has other handlers (session/signals.c), and so has a terminal.  The exit status, after a
+ * message.
+ */
+int watching_make_stop(struct watching *watching) __attribute__((warn_unused_result));
+void watching_take_signals(void);
 static inline bool watching_joins(const struct watching *watching)
 {
 	return watching->session >= 0;
 }
 /* Begin the recording; -errno with a message printed. */
 int watching_start(struct watching *watching) __attribute__((warn_unused_result));
+/*
+ * The program must not write onto what the tool shows: from now on its outputs, where they are this process' terminal
+ * or standard output, go to the file, NULL = nowhere, and on a screen its input is empty.  *in and *out are the
+ * terminal's, or pipe's, for the tool.  -errno with a message printed.
+ */
+int watching_part_outputs(struct watching *watching, const char *file, bool screen, int *in, int *out)
+	__attribute__((warn_unused_result));
+/* Standard error is for messages again. */
+void watching_join_error(struct watching *watching);
 /* Ask the recording to end; asking again does no harm. */
 void watching_stop(struct watching *watching);
+/* End the recording; a command gets a moment to end. */
+void watching_end(struct watching *watching);
 /* True when the recording has ended, by itself or as asked. */
 bool watching_ended(const struct watching *watching);
 /* An instance's losses are in its file: take them from there, once the recording has ended and all was read. */

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proc.h"
 
-#define EXITING 0x4ul /* PF_EXITING of /proc/PID/stat's flags */
+#define STAT_BEGAN 22
+#define EXITING	   0x4ul /* PF_EXITING of /proc/PID/stat's flags */
 
 int proc_text(pid_t pid, const char *name, char *text, size_t size)
 {
@@ -74,6 +76,32 @@ char proc_state(pid_t tid, unsigned long *flags)
 	if (flags)
 		*flags = found;
 	return state;
+}
+
+bool proc_stat(pid_t tid, int place, unsigned long long *value)
+{
+	char text[1024];
+	/* The name, in the second place, may hold anything. */
+	const char *at = proc_text(tid, "stat", text, sizeof(text)) ? NULL : strrchr(text, ')');
+
+	for (int i = 2; at && i < place; i++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		*value = strtoull(at, NULL, 10);
+	return at != NULL;
+}
+
+uint64_t proc_age_ns(pid_t pid)
+{
+	uint64_t now, tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+	unsigned long long began; /* in ticks since the boot */
+	struct timespec boot;
+
+	if (!proc_stat(pid, STAT_BEGAN, &began))
+		return 0;
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	now = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;
+	return now > began * tick_ns ? now - began * tick_ns : 1;
 }
 
 int proc_threads(pid_t pid, pid_t **tids, size_t *count)

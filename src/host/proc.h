@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Read a short file of /proc/PID, such as "stat", cut to the room that there is; a NUL ends the text. */
@@ -22,6 +23,10 @@ char proc_state(pid_t tid, unsigned long *flags);
 /* Has the thread ended, or is it about to?  It has lost its memory, or will in a moment, whatever its state is called.
  */
 bool proc_has_ended(pid_t tid);
+/* A number of /proc/TID/stat, by its place as proc(5) counts; false: there is no such thread. */
+bool proc_stat(pid_t tid, int place, unsigned long long *value);
+/* How long the process has been there, in ns, to a clock tick; 0 = no such process. */
+uint64_t proc_age_ns(pid_t pid);
 /* The tids of a process; the caller frees *tids. */
 int proc_threads(pid_t pid, pid_t **tids, size_t *count) __attribute__((warn_unused_result));
 /*

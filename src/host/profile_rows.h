@@ -24,6 +24,12 @@ struct profile_row {
 	uint64_t avg_ns, max_ns;
 	bool measured; /* by profile_measure(): p50_ns and p99_ns hold, off by an eighth at most */
 	uint64_t p50_ns, p99_ns;
+	/*
+	 * The times are estimates: 95 of 100 are no farther off than their errors.  p50_ns and p99_ns are up to span_ns
+	 * off, but for late ticks; max_ns is up to max_error_ns off.
+	 */
+	bool estimated;
+	uint64_t total_error_ns, self_error_ns, span_ns, max_error_ns;
 	double calls_rate, self_rate; /* calls a second and self seconds a second, since the reading before */
 };
 
@@ -33,6 +39,7 @@ struct profile_totals {
 	uint64_t beyond;	     /* calls of functions that came when the tables were full */
 	uint64_t vanished;	     /* calls that ended in a way that does not tell their function */
 	uint64_t lost;		     /* records that were lost on the way to who counts them */
+	bool estimated;		     /* the rows' times are estimates */
 	double seconds;		     /* between the last two readings */
 };
 

@@ -73,9 +73,7 @@ void text_clean(char *buffer, size_t size, const char *text)
 
 	while (*text) {
 		size_t run = utf8_length(text);
-		unsigned char c = (unsigned char)*text;
-		/* C0, DEL and the C1 range U+0080..U+009F, which is two bytes from 0xc2. */
-		bool control = c < 0x20 || c == 0x7f || (c == 0xc2 && run == 2 && (unsigned char)text[1] < 0xa0);
+		bool control = run && utf8_is_control(text, run);
 
 		if (used + (run ? run : 1) >= size)
 			break;
@@ -87,4 +85,33 @@ void text_clean(char *buffer, size_t size, const char *text)
 		text += run ? run : 1;
 	}
 	buffer[used] = '\0';
+}
+
+static unsigned least(unsigned one, unsigned other)
+{
+	return one < other ? one : other;
+}
+
+unsigned text_distance(const char *one, const char *other)
+{
+	size_t lines = strlen(one), columns = strlen(other);
+	/* distance[i][k]: of the first i letters of one and the first k of the other */
+	unsigned distance[TEXT_FAR][TEXT_FAR];
+
+	if (lines >= TEXT_FAR || columns >= TEXT_FAR)
+		return TEXT_FAR;
+	for (unsigned i = 0; i <= lines; i++) {
+		for (unsigned k = 0; k <= columns; k++) {
+			unsigned here = i + k; /* one of both is empty */
+
+			if (i && k) {
+				here = distance[i - 1][k - 1] + (one[i - 1] != other[k - 1]);
+				here = least(here, least(distance[i - 1][k], distance[i][k - 1]) + 1);
+			}
+			if (i > 1 && k > 1 && one[i - 1] == other[k - 2] && one[i - 2] == other[k - 1])
+				here = least(here, distance[i - 2][k - 2] + 1);
+			distance[i][k] = here;
+		}
+	}
+	return distance[lines][columns];
 }

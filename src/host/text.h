@@ -22,5 +22,11 @@ char time_mark(uint64_t ns);
 const char *text_base(const char *path);
 /* Copy text to buffer (size > 0), cut to fit, with control and broken bytes replaced. */
 void text_clean(char *buffer, size_t size, const char *text);
+/*
+ * How many letters are to be changed, added, taken out, or swapped with their neighbour to make one word the other; at
+ * the most TEXT_FAR, which also stands for long words.
+ */
+unsigned text_distance(const char *one, const char *other);
+#define TEXT_FAR 32
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include <base/sys.h>
 #include <offsets.h>
+#include <probe/stacks.h>
 #include <probe/thread.h>
 
 _Static_assert(offsetof(struct probe_thread, writer) == PT_WRITER, "entry.S");
@@ -22,17 +23,32 @@ _Static_assert(offsetof(struct probe_thread, running) == PT_RUNNING, "handlers.S
 _Static_assert(offsetof(struct probe_thread, runs) == PT_RUNS, "handlers.S");
 _Static_assert(offsetof(struct probe_thread, tree_gate) == PT_TREE_GATE, "gated.S");
 _Static_assert(offsetof(struct probe_context, tree_filter) == PC_TREE_FILTER, "gated.S");
+_Static_assert(offsetof(struct probe_context, profile) == PC_PROFILE, "handlers.S");
 _Static_assert(offsetof(struct probe_context, enabled) == PC_ENABLED, "handlers.S");
+_Static_assert(offsetof(struct probe_context, timed) == PC_TIMED, "handlers.S");
+_Static_assert(offsetof(struct probe_context, handled) == PC_HANDLED, "recorder.inc");
+_Static_assert(PC_HANDLED == PC_TIMED + 4 && PC_TIMED % 8 == 0, "recorder.inc looks at both at once");
+_Static_assert(offsetof(struct probe_thread, tree) == PT_TREE, "recorder.inc");
+_Static_assert(offsetof(struct probe_thread, region) == PT_REGION, "recorder.inc");
+_Static_assert(offsetof(struct probe_region, lo) == RG_LO && offsetof(struct probe_region, hi) == RG_HI,
+	       "recorder.inc");
+_Static_assert(offsetof(struct probe_thread, root_gate) == PT_ROOT_GATE, "handlers.S");
+_Static_assert(offsetof(struct probe_thread, tick) == PT_TICK, "brief.S");
+_Static_assert(offsetof(struct probe_thread, sample) == PT_SAMPLE, "brief.S");
+_Static_assert(offsetof(struct probe_thread, seed) == PT_SEED, "brief.S");
+_Static_assert(offsetof(struct probe_stack, kind) == PS_KIND && PS_SIGNAL == STACK_SIGNAL, "handlers.S");
 
 #define DEPTH_MAX 1024 /* bytes of stack that slow paths take at the most */
 
 /* span 0 sends every record to the slow path; the cursor is shared rubbish. */
 struct ring_writer probe_writer_none;
 struct probe_table probe_table_none;
+const struct probe_region probe_region_none;
 struct probe_stack probe_stack_none = {.low = ~(uint64_t)0, .lowest = ~(uint64_t)0};
 
 __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = PROBE_THREAD_NEW;
 struct probe_context probe_context;
+const struct calltap_times *probe_times;
 
 const struct probe_region *probe_region_of(uint64_t address)
 {
@@ -40,7 +56,7 @@ const struct probe_region *probe_region_of(uint64_t address)
 	uint32_t n = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < n; i++)
-		if (address >= probe_context.regions[i].lo && address < probe_context.regions[i].hi)
+		if (probe_region_has(&probe_context.regions[i], address))
 			return &probe_context.regions[i];
 	return NULL;
 }

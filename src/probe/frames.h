@@ -14,11 +14,13 @@
 #define FRAME_UNRECORDED ((uint64_t)1) /* the frame has no ENTRY record */
 #define FRAME_CAME	 ((uint64_t)2) /* the first frame on a signal stack: the thread leaves the stack when it ends */
 #define FRAME_COUNTED	 ((uint64_t)4) /* the frame counts in the thread's depth; it leaves through C */
-/* The frame has an ENTRY in the rings of this set (1 and up: a further instance).  The bits lie above all addresses. */
-#define FRAME_OF(set)	   ((uint64_t)1 << (FRAME_INSTANCES_AT + (set)-1))
-#define FRAME_INSTANCES_AT 48
-#define FRAME_INSTANCES	   ((((uint64_t)1 << (PROBE_SETS - 1)) - 1) << FRAME_INSTANCES_AT)
-#define FRAME_FLAGS	   (FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED | FRAME_INSTANCES)
+/* The frame has an ENTRY in the rings of this set (1 and up: a further instance).  The bits lie above all addresses,
+ * from FRAME_INSTANCES_AT (offsets.h) on. */
+#define FRAME_OF(set)	((uint64_t)1 << (FRAME_INSTANCES_AT + (set)-1))
+#define FRAME_INSTANCES ((((uint64_t)1 << (PROBE_SETS - 1)) - 1) << FRAME_INSTANCES_AT)
+/* The frame's call has its times, though its function's stub leads to the recorders of brief calls (brief.h). */
+#define FRAME_EXACT ((uint64_t)1 << 63)
+#define FRAME_FLAGS (FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED | FRAME_INSTANCES | FRAME_EXACT)
 
 /*
  * Bits in place of the kind of record, in the word that the dispatcher of handled functions hands on (instances.h).

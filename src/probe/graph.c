@@ -111,7 +111,7 @@ static void note_time(uint64_t slot)
 	if (!is_timed(slot))
 		return;
 	*arch_within(slot) = 0;
-	*arch_entered(slot) = arch_clock();
+	*arch_entered(slot) = probe_context.profile ? probe_profile_clock(probe_self()) : arch_clock();
 }
 
 /* Tell the triggers of the function that the frame, which has its time, was entered. */
@@ -176,7 +176,7 @@ static void change_stub(struct probe_thread *thread, uint64_t slot, uint32_t wor
 	if (thread->tree == slot)
 		thread->tree_word = 0;
 	frames_count_down(thread, link);
-	*arch_link(slot) = (link & ~(FRAME_UNRECORDED | FRAME_COUNTED)) | flag;
+	*arch_link(slot) = (link & ~(FRAME_UNRECORDED | FRAME_COUNTED | FRAME_EXACT)) | flag;
 }
 
 /*
@@ -191,6 +191,9 @@ static int take_over_frame(struct probe_thread *thread, struct probe_stack *stac
 	bool keeps;
 
 	frames_settle(thread, stack, slot, true);
+	/* There the fast recorders look for the next tail call's caller. */
+	if (!probe_region_has(thread->region, *ret))
+		thread->region = probe_region_of(*ret);
 	link = *arch_link(slot);
 	keeps = leaves_fast && thread->tree == slot && !(link & (FRAME_INSTANCES | FRAME_UNRECORDED));
 	if (is_timed(slot))
@@ -414,6 +417,18 @@ static void tell_exit(uint64_t slot, uint32_t word)
 
 	if (probe_context.timed && probe_timed_is_covered(slot) && probe_can_record(thread))
 		tell_left(thread, slot, word);
+}
+
+void probe_trigger_told(uint64_t slot, uint32_t id, uint32_t told, bool exit)
+{
+	struct probe_thread *thread = probe_self();
+	struct probe_call_times call = {id, true, 0, 0};
+
+	if (!told || !probe_context.timed || !probe_timed_is_covered(slot) || !probe_can_record(thread))
+		return;
+	call.entered = *arch_entered(slot);
+	call.left = exit ? arch_clock() : 0;
+	probe_trigger_chosen(thread, &call, told);
 }
 
 void probe_trigger_exit(uint64_t slot, uint32_t word, uint64_t *ret)

@@ -9,6 +9,7 @@
 #ifndef PROBE_GRAPH_H
 #define PROBE_GRAPH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* 0: traced, the return address is at the mirror of slot; 1: not traced. */
@@ -28,6 +29,9 @@ void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret);
 /* Exits of functions that have triggers. */
 void probe_trigger_exit(uint64_t slot, uint32_t word, uint64_t *ret);
 void probe_trigger_exit_full(uint64_t slot, uint32_t word, uint64_t *ret);
+
+/* The program of the function's call, or of its return (exit), has bits to tell of the frame. */
+void probe_trigger_told(uint64_t slot, uint32_t id, uint32_t told, bool exit);
 
 void probe_call(uint64_t caller, uint32_t word);
 

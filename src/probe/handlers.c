@@ -389,8 +389,9 @@ static void record_exit(uint32_t who, uint64_t slot, uint32_t word, uint64_t *re
 static __attribute__((noinline)) int record_entry_with_values(struct probe_handled *handled, uint64_t slot,
 							      uint32_t word, const uint64_t *ret)
 {
-	const struct probe_call_state call = {&handled->call.registers, slot, caller_of(slot, *ret), frames_id(word),
-					      false};
+	const struct probe_call_state call = {
+		&handled->call.registers, slot,	 caller_of(slot, *ret),
+		frames_id(word),	  false, probe_frame_of(&handled->call.registers)};
 	struct probe_run run;
 	enum calltap_verdict verdict = probe_program_run(&run, &call);
 	int refused = 1;
@@ -398,30 +399,55 @@ static __attribute__((noinline)) int record_entry_with_values(struct probe_handl
 	/* Nothing is left to do for the session at the return but to open the gate. */
 	if (verdict == CALLTAP_VERDICT_HIDE)
 		handled->wants = (handled->wants & ~(uint32_t)HW_SESSION) | CALLTAP_HANDLED_NOTREE;
-	if (verdict != CALLTAP_VERDICT_LEAVE_OUT)
+	/* Nor here but to run the return's program, of a frame that is hidden: probe_handled_entered() makes it. */
+	if (verdict == CALLTAP_VERDICT_AWAIT)
+		handled->wants = (handled->wants & ~(uint32_t)HW_SESSION) | CALLTAP_HANDLED_VALUES;
+	else if (verdict != CALLTAP_VERDICT_LEAVE_OUT)
 		refused = record_entry(handled->wants, slot, word, ret);
-	if (!refused && !(*arch_link(slot) & FRAME_UNRECORDED))
-		probe_program_record(probe_self(), &run);
+	if (!refused && !(*arch_link(slot) & FRAME_UNRECORDED)) {
+		probe_program_record_call(probe_self(), &run);
+		probe_trigger_told(slot, call.id, run.told, false);
+	}
+	/* The word that handlers may have for a call. */
+	if (run.keeps && !(handled->wants & ~(uint32_t)HW_SESSION))
+		handled->call.data = run.kept;
 	return refused;
 }
 
-/* Frames farther in, which were left without a return, end in the trace before the values of this one's return. */
-static __attribute__((noinline)) void record_exit_values(const struct probe_handled *handled, uint64_t slot)
+/*
+ * Frames farther in, which were left without a return, end in the trace before the values of this one's return.  True:
+ * the call's records were taken back.
+ */
+static __attribute__((noinline)) bool record_exit_values(const struct probe_handled *handled, uint64_t slot)
 {
 	struct probe_thread *thread = probe_self();
 	struct probe_stack *stack;
 	struct probe_run run;
-	const struct probe_call_state call = {&handled->call.registers, slot, *arch_mirror(slot),
-					      frames_id(handled->tail_word), true};
+	const struct probe_call_state call = {&handled->call.registers,	     slot, *arch_mirror(slot),
+					      frames_id(handled->tail_word), true, 0};
+	bool awaited = !(handled->wants & CALLTAP_HANDLED_RECORD);
+	enum calltap_verdict verdict;
 
-	if (!probe_can_record(thread) || *arch_link(slot) & FRAME_UNRECORDED)
-		return;
-	(void)probe_program_run(&run, &call);
-	stack = run.type ? probe_stack_settle(thread, slot) : NULL;
+	if (!probe_can_record(thread) || (*arch_link(slot) & FRAME_UNRECORDED && !awaited))
+		return false;
+	/* The word of what was kept may be a handler's (below). */
+	if (awaited && handled->wants & ~(uint32_t)HW_SESSION && probe_program_takes(call.id))
+		return false;
+	verdict = probe_program_run(&run, &call);
+	if (awaited) /* the program has counted: its call is not recorded */
+		return false;
+	probe_trigger_told(slot, call.id, run.told, true);
+	/* Where handlers have the word in which what was kept would be, nobody knows the verdict. */
+	if (handled->wants & ~(uint32_t)HW_SESSION && probe_program_takes(call.id))
+		verdict = CALLTAP_VERDICT_RECORD;
+	stack = run.type || verdict != CALLTAP_VERDICT_RECORD ? probe_stack_settle(thread, slot) : NULL;
 	if (!stack)
-		return;
+		return false;
 	frames_settle(thread, stack, slot, true);
+	if (verdict != CALLTAP_VERDICT_RECORD)
+		return probe_verdict_tell(thread, &run, call.id, verdict);
 	probe_program_record(thread, &run);
+	return false;
 }
 
 int probe_handled_entered(struct probe_handled *handled)
@@ -451,8 +477,12 @@ int probe_handled_entered(struct probe_handled *handled)
 				  ? record_entry_with_values(handled, slot, word, return_of(handled))
 				  : record_entry(handled->wants, slot, word, return_of(handled));
 	if (refused) {
-		handled->wants &= ~(uint32_t)HW_SESSION;
+		/* VALUES alone: the return's program is waited for. */
+		handled->wants &=
+			~(uint32_t)HW_SESSION | (handled->wants & CALLTAP_HANDLED_RECORD ? 0 : CALLTAP_HANDLED_VALUES);
 		refused = probe_graph_entry_hidden(slot, word, return_of(handled));
+		if (refused && handled->wants & CALLTAP_HANDLED_VALUES)
+			probe_count_untraced(0);
 	}
 	if (!refused) {
 		/* The call's exit comes by the dispatcher if anybody waits for it. */
@@ -468,6 +498,7 @@ int probe_handled_entered(struct probe_handled *handled)
 uint64_t probe_handled_leave(struct probe_handled *handled, uint32_t how)
 {
 	uint64_t slot, within;
+	uint32_t who;
 	bool begun;
 
 	handled->how = how;
@@ -479,9 +510,10 @@ uint64_t probe_handled_leave(struct probe_handled *handled, uint32_t how)
 	handled->generation = (uint32_t)(within >> 32);
 	handled->call.data = *arch_data(slot);
 	begun = handled->wants & ~(uint32_t)HW_SESSION && begin(probe_self(), handled);
-	if (handled->wants & CALLTAP_HANDLED_VALUES)
-		record_exit_values(handled, slot);
-	record_exit(handled->wants, slot, handled->tail_word, return_of(handled));
+	who = handled->wants;
+	if (who & CALLTAP_HANDLED_VALUES && record_exit_values(handled, slot))
+		who &= ~CALLTAP_HANDLED_RECORD;
+	record_exit(who, slot, handled->tail_word, return_of(handled));
 	if (begun)
 		handled->left = handled->wants & ~(uint32_t)HW_SESSION;
 	else

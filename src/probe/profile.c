@@ -16,6 +16,8 @@ _Static_assert(offsetof(struct probe_table, first) == TB_FIRST, "profile.S");
 _Static_assert(offsetof(struct probe_table, span) == TB_SPAN, "profile.S");
 _Static_assert(offsetof(struct probe_table, claimed) == TB_CLAIMED, "profile.S");
 _Static_assert(offsetof(struct probe_table, buckets) == TB_BUCKETS, "profile.S");
+_Static_assert(offsetof(struct probe_table, limit) == TB_LIMIT, "ticked.S");
+_Static_assert(offsetof(struct probe_table, watch) == TB_WATCH, "ticked.S");
 _Static_assert(offsetof(struct calltap_profile, pending) == PP_PENDING, "profile.S");
 _Static_assert(sizeof(struct calltap_profile_entry) == 1 << PE_BITS, "profile.S");
 _Static_assert(offsetof(struct calltap_profile_entry, calls) == PE_CALLS, "profile.S");
@@ -31,6 +33,44 @@ _Static_assert((int)(offsetof(struct calltap_ring, own) + offsetof(struct callta
 	       "profile.S");
 
 #define CALLER_PROBES 16 /* places in the hash that are looked at for an address */
+
+/* For the fast recorders, which so have a new function to watch by the next tick. */
+static void look_whom_to_watch(struct probe_table *table)
+{
+	uint32_t watch = __atomic_load_n(&calltap_profile_shape(table->ring)->watch, __ATOMIC_RELAXED);
+
+	table->watch = watch ? (uint64_t)(watch - 1) << PE_BITS : ~(uint64_t)0;
+}
+
+/* The present tick, and not one that the thread has gone past (begin_ticks()). */
+static uint64_t tick_of(struct probe_thread *thread)
+{
+	uint64_t tick = __atomic_load_n(&probe_times->tick, __ATOMIC_RELAXED);
+
+	if (tick <= thread->tick)
+		return thread->tick;
+	if (thread->table->functions)
+		look_whom_to_watch(thread->table);
+	thread->tick = tick;
+	return tick;
+}
+
+uint64_t probe_profile_clock(struct probe_thread *thread)
+{
+	return probe_times ? tick_of(thread) : arch_clock();
+}
+
+/*
+ * When the thread takes a table.  A forked child's thread has frames that its parent has entered, under the same tick
+ * perhaps; this time is behind all of theirs, until the next tick.
+ */
+static uint64_t begin_ticks(struct probe_thread *thread)
+{
+	uint64_t before = thread->tick, tick = tick_of(thread);
+
+	thread->tick = tick > before ? tick : before + 1;
+	return thread->tick;
+}
 
 void probe_table_attach(struct probe_thread *thread, const struct calltap_arena *arena)
 {
@@ -49,9 +89,11 @@ void probe_table_attach(struct probe_thread *thread, const struct calltap_arena 
 	table->first = calltap_profile_at_histogram(functions, callers, 0);
 	table->span = (uint64_t)histograms * sizeof(struct calltap_profile_histogram) - (sizeof(uint64_t) - 1);
 	table->buckets = table->data + table->first;
-	table->claimed = ring->claim_ticks;
+	table->claimed = probe_times ? begin_ticks(thread) : ring->claim_ticks;
 	table->ring = ring;
 	table->functions = functions;
+	table->limit = (uint64_t)functions << PE_BITS;
+	look_whom_to_watch(table);
 	thread->table = table;
 }
 
@@ -160,13 +202,39 @@ static void count_caller(const struct probe_table *table, uint32_t watch, uint64
 	arch_local_add(&head->uncalled, 1);
 }
 
+/*
+ * With `--time adaptive` a frame's word has the time of its entry, and the callees' ticks on top of it: what an earlier
+ * frame has left there is not beyond that time, so that an entry has nothing to store.
+ */
+static uint64_t within_of(uint64_t slot)
+{
+	uint64_t within = *arch_within(slot), entered = *arch_entered(slot);
+
+	if (!probe_times)
+		return within;
+	return within > entered ? within - entered : 0;
+}
+
+static void add_within(uint64_t slot, uint64_t ticks)
+{
+	uint64_t *word = arch_within(slot), within, entered = *arch_entered(slot);
+
+	if (!probe_times) {
+		arch_local_add(word, ticks);
+		return;
+	}
+	do
+		within = *word;
+	while (!arch_local_cas(word, within, (within > entered ? within : entered) + ticks));
+}
+
 /* Add a call's ticks to those that its caller has spent in callees. */
 static void give_to_caller(const struct probe_stack *stack, uint64_t slot, uint64_t ticks)
 {
 	uint64_t outer = frames_outer(stack, slot, *arch_link(slot));
 
 	if (outer < stack->end && probe_timed_is_covered(outer))
-		arch_local_add(arch_within(outer), ticks);
+		add_within(outer, ticks);
 }
 
 /* Count a call of ticks, of which `within` were callees'; returns what it adds to the total. */
@@ -179,7 +247,8 @@ static uint64_t count(const struct probe_table *table, uint64_t slot, uint32_t i
 	arch_local_add(&entry->self, ticks > within ? ticks - within : 0);
 	if (ticks > entry->max)
 		entry->max = ticks;
-	count_bucket(table, histogram_of(table, entry) + calltap_profile_bucket(ticks) * sizeof(uint64_t));
+	if (ticks || !probe_times)
+		count_bucket(table, histogram_of(table, entry) + calltap_profile_bucket(ticks) * sizeof(uint64_t));
 	if (entry->outer == slot)
 		entry->outer = 0;
 	arch_local_add(&entry->total, total);
@@ -204,7 +273,7 @@ static bool measure(const struct probe_table *table, uint64_t slot, uint64_t now
 void probe_profile_close(struct probe_thread *thread, uint64_t slot, uint32_t id, uint64_t caller)
 {
 	const struct probe_table *table = thread->table;
-	uint64_t now = arch_clock(), ticks, total;
+	uint64_t now = probe_profile_clock(thread), ticks, total;
 	uint32_t watch;
 
 	if (!probe_timed_is_covered(slot))
@@ -213,7 +282,7 @@ void probe_profile_close(struct probe_thread *thread, uint64_t slot, uint32_t id
 		probe_profile_skip(thread->stack, slot);
 		return;
 	}
-	total = count(table, slot, id, ticks, *arch_within(slot));
+	total = count(table, slot, id, ticks, within_of(slot));
 	watch = __atomic_load_n(&calltap_profile_shape(table->ring)->watch, __ATOMIC_RELAXED);
 	if (watch == id + 1)
 		count_caller(table, watch, caller, total);
@@ -223,7 +292,7 @@ void probe_profile_close(struct probe_thread *thread, uint64_t slot, uint32_t id
 void probe_profile_skip(const struct probe_stack *stack, uint64_t slot)
 {
 	if (probe_timed_is_covered(slot))
-		give_to_caller(stack, slot, *arch_within(slot));
+		give_to_caller(stack, slot, within_of(slot));
 }
 
 /*
@@ -252,7 +321,7 @@ void probe_profile_gone(struct probe_thread *thread, const struct probe_stack *s
 	word = *arch_link(slot) & FRAME_UNRECORDED ? 0 : function_at(thread, stack, slot);
 	id = frames_id(word);
 	if (word && id < table->functions && measure(table, slot, now, &ticks)) {
-		count(table, slot, id, ticks, *arch_within(slot));
+		count(table, slot, id, ticks, within_of(slot));
 		arch_local_add(&entry_of(table, id)->unwound, 1);
 		give_to_caller(stack, slot, ticks);
 	} else {

@@ -9,6 +9,11 @@
 
 #include <probe/thread.h>
 
+/*
+ * The time of the thread's next event, by the clock that its frames have: the CPU's counter, or with `--time adaptive`
+ * the tick (abi/times.h).
+ */
+uint64_t probe_profile_clock(struct probe_thread *thread);
 /* The thread has claimed its ring: use the table in it.  Signals are blocked. */
 void probe_table_attach(struct probe_thread *thread, const struct calltap_arena *arena);
 

@@ -13,16 +13,17 @@
 #include <base/sys.h>
 #include <probe/match.h>
 #include <probe/program.h>
+#include <probe/run.h>
 #include <probe/thread.h>
 
 #define PAGE_MASK (~((uint64_t)CALLTAP_PAGE - 1))
 
-static const struct probe_programs *programs;
+const struct probe_programs *probe_programs;
 static uint32_t blind; /* 1: no system call reads memory */
 
 void probe_program_set(const struct probe_programs *next)
 {
-	__atomic_store_n(&programs, next, __ATOMIC_RELEASE); /* pairs with probe_program_run() */
+	__atomic_store_n(&probe_programs, next, __ATOMIC_RELEASE); /* pairs with run.h */
 }
 
 void probe_program_blind(bool is)
@@ -33,7 +34,8 @@ void probe_program_blind(bool is)
 /* How many bytes from address on are constants. */
 static uint64_t constants_at(uint64_t address)
 {
-	const struct probe_programs *all = __atomic_load_n(&programs, __ATOMIC_ACQUIRE); /* with probe_program_set() */
+	const struct probe_programs *all =
+		__atomic_load_n(&probe_programs, __ATOMIC_ACQUIRE); /* with probe_program_set() */
 	const struct probe_constants *constants = all ? all->constants : NULL;
 	uint32_t lo = 0, hi = constants ? constants->count : 0;
 
@@ -69,10 +71,12 @@ static bool leads_nowhere(uint64_t address, uint64_t size)
 /* Copy the program's memory by a system call; false: not all of it is there. */
 static bool copy_by_call(void *to, uint64_t from, uint64_t size)
 {
+	const struct probe_programs *all =
+		__atomic_load_n(&probe_programs, __ATOMIC_ACQUIRE); /* with probe_program_set() */
 	uint64_t signals;
 	bool done;
 
-	if (leads_nowhere(from, size))
+	if (leads_nowhere(from, size) || !all || all->no_copies)
 		return false;
 	if (!probe_calls_begin(&signals))
 		return false;
@@ -82,7 +86,7 @@ static bool copy_by_call(void *to, uint64_t from, uint64_t size)
 	return done;
 }
 
-static bool copy(void *to, uint64_t from, uint64_t size)
+bool probe_program_copy(void *to, uint64_t from, uint64_t size)
 {
 	if (readable_at(from) < size)
 		return copy_by_call(to, from, size);
@@ -92,7 +96,7 @@ static bool copy(void *to, uint64_t from, uint64_t size)
 
 static uint64_t help_read(void *to, uint64_t size, uint64_t from)
 {
-	if (copy(to, from, size))
+	if (probe_program_copy(to, from, size))
 		return 0;
 	memset(to, 0, size);
 	return (uint64_t)-EFAULT;
@@ -110,10 +114,17 @@ static uint64_t length_of(const unsigned char *text, uint64_t most)
 /* Copy a piece of a text that ends in its page; *length: up to its NUL, or all of it. */
 static bool copy_piece(unsigned char *to, uint64_t from, uint64_t size, uint64_t *length)
 {
-	if (!copy(to, from, size))
+	if (!probe_program_copy(to, from, size))
 		return false;
 	*length = length_of(to, size);
 	return true;
+}
+
+static bool ends_at(uint64_t address)
+{
+	unsigned char next;
+
+	return probe_program_copy(&next, address, 1) && !next;
 }
 
 /* Copy a text without its NUL, and at most so many bytes; *flags: CALLTAP_PLACE_*.  Returns its length. */
@@ -134,8 +145,7 @@ static uint64_t copy_text(unsigned char *to, uint64_t address, uint64_t most, ui
 		if (length < size)
 			break;
 	}
-	/* Whether a text of just so many bytes goes on is not looked up. */
-	if (got == most)
+	if (got == most && !ends_at(address + got))
 		*flags = CALLTAP_PLACE_CUT;
 	return got;
 }
@@ -155,23 +165,52 @@ static uint64_t help_text(struct calltap_program_context *context, uint64_t addr
 	return at | (got | flags) << 16;
 }
 
-/*
- * Make the words of an event of its bytes: from the end, for in place a word takes more room than its bytes.  Up to 7
- * bytes behind the last one are read, and are of no meaning.
+/* Copy bytes, at most so many, up to the first page that is not there; *flags: CALLTAP_PLACE_*.  Returns their number.
  */
-static uint32_t pack(uint64_t *words, const unsigned char *bytes, uint32_t used)
+static uint64_t copy_bytes(unsigned char *to, uint64_t address, uint64_t size, uint64_t *flags)
 {
-	const uint64_t all = ~(uint64_t)0 >> 8;
-	uint32_t count = (used + CALLTAP_EVENT_WORD_BYTES - 1) / CALLTAP_EVENT_WORD_BYTES;
-	uint64_t mask = ~(uint64_t)0 >> (64 - 8 * (used - (count - 1) * CALLTAP_EVENT_WORD_BYTES));
+	uint64_t got = 0;
 
-	for (uint32_t i = count; i-- > 0; mask = all) {
-		uint64_t word;
+	*flags = 0;
+	while (got < size) {
+		uint64_t page = CALLTAP_PAGE - (address + got) % CALLTAP_PAGE, piece = size - got;
 
-		__builtin_memcpy(&word, bytes + (uint64_t)i * CALLTAP_EVENT_WORD_BYTES, sizeof(word));
-		words[i] = word & mask;
+		piece = piece < page ? piece : page;
+		if (!probe_program_copy(to + got, address + got, piece)) {
+			*flags = CALLTAP_PLACE_FAULT;
+			break;
+		}
+		got += piece;
 	}
-	return count;
+	return got;
+}
+
+/* helper BYTES; `context` is the first member of a run. */
+static uint64_t help_bytes(struct calltap_program_context *context, uint64_t address, uint64_t size, uint64_t most,
+			   uint64_t of)
+{
+	struct probe_run *run = (struct probe_run *)context;
+	uint64_t room = CALLTAP_PROGRAM_BYTES - run->used, at = run->used, got, flags;
+
+	if (!of)
+		return at | (uint64_t)CALLTAP_PLACE_NULL << 16;
+	if (size >> ARCH_ADDRESS_BITS || (size && leads_nowhere(address, size)))
+		return at | (uint64_t)CALLTAP_PLACE_FAULT << 16;
+	most = most < CALLTAP_PROGRAM_TEXT ? most : CALLTAP_PROGRAM_TEXT;
+	if (size > most || size > room) {
+		if (room < sizeof(size))
+			return at | (uint64_t)CALLTAP_PLACE_CUT << 16;
+		room -= sizeof(size);
+		most = most < room ? most : room;
+	}
+	got = copy_bytes(run->bytes + at, address, size < most ? size : most, &flags);
+	run->used = (uint32_t)(at + got);
+	if (!flags && got < size) {
+		flags = CALLTAP_PLACE_CUT;
+		__builtin_memcpy(run->bytes + run->used, &size, sizeof(size));
+		run->used += sizeof(size);
+	}
+	return at | (got | flags) << 16;
 }
 
 /*
@@ -183,7 +222,7 @@ static uint64_t help_write(struct calltap_program_context *context, const void *
 	struct probe_run *run = (struct probe_run *)context;
 
 	if (size && size == run->used)
-		run->count = pack(run->words, from, (uint32_t)size);
+		run->count = run_pack(run->packed, from, (uint32_t)size);
 	else if (size < run->used)
 		memcpy(run->bytes, from, size);
 	return 0;
@@ -199,106 +238,77 @@ static uint64_t help_match(uint64_t address, const unsigned char *pattern, uint6
 	return match_follows(text, length, pattern, size);
 }
 
+static uint64_t help_match_bytes(uint64_t address, uint64_t size, const unsigned char *pattern, uint64_t pattern_size)
+{
+	unsigned char text[CALLTAP_PROGRAM_TEXT];
+	uint64_t flags, length = copy_bytes(text, address, size < sizeof(text) ? size : sizeof(text), &flags);
+
+	if (flags & CALLTAP_PLACE_FAULT)
+		return (uint64_t)-EFAULT;
+	return match_follows(text, length, pattern, pattern_size);
+}
+
+static uint64_t help_keep(struct calltap_program_context *context, uint64_t number)
+{
+	struct probe_run *run = (struct probe_run *)context;
+
+	run->keeps = true;
+	run->kept = number;
+	return 0;
+}
+
+static uint64_t help_tell(struct calltap_program_context *context, uint64_t number)
+{
+	struct probe_run *run = (struct probe_run *)context;
+
+	run->told |= (uint32_t)1 << (number & 31);
+	return 0;
+}
+
 /* VECTOR is the agent's (agent/programs.c): this room touches no vector register. */
 const uint64_t probe_program_helpers[CALLTAP_HELPERS] = {
-	[CALLTAP_HELPER_READ] = (uint64_t)help_read,
-	[CALLTAP_HELPER_TEXT] = (uint64_t)help_text,
-	[CALLTAP_HELPER_WRITE] = (uint64_t)help_write,
-	[CALLTAP_HELPER_MATCH] = (uint64_t)help_match,
+	[CALLTAP_HELPER_READ] = (uint64_t)help_read,   [CALLTAP_HELPER_TEXT] = (uint64_t)help_text,
+	[CALLTAP_HELPER_WRITE] = (uint64_t)help_write, [CALLTAP_HELPER_MATCH] = (uint64_t)help_match,
+	[CALLTAP_HELPER_BYTES] = (uint64_t)help_bytes, [CALLTAP_HELPER_MATCH_BYTES] = (uint64_t)help_match_bytes,
+	[CALLTAP_HELPER_TELL] = (uint64_t)help_tell,   [CALLTAP_HELPER_KEEP] = (uint64_t)help_keep,
 };
-
-/* The tool shares the tables: what they say is looked at once, and checked. */
-static const struct calltap_program *program_of(const struct probe_programs *all, uint32_t id, bool exit)
-{
-	const struct calltap_program *program;
-	uint16_t number;
-
-	if (!all || id >= CALLTAP_HANDLED_MAX)
-		return NULL;
-	number = __atomic_load_n(exit ? &all->rows[id].exit : &all->rows[id].entry,
-				 __ATOMIC_ACQUIRE); /* with the tool */
-	program = &all->list[number];
-	return number && program->code < CALLTAP_PROGRAM_UNWIND && program->fixed <= CALLTAP_PROGRAM_BYTES ? program
-													   : NULL;
-}
-
-static void fill_context(struct calltap_program_context *context, const struct probe_call_state *call)
-{
-	static const uint8_t places[] = {CALLTAP_CALL_ARGUMENTS};
-	const uint64_t *registers = (const uint64_t *)call->registers;
-
-	if (call->exit) {
-		for (uint32_t i = 0; i < CALLTAP_PROGRAM_ARGUMENTS; i++)
-			context->arguments[i] = 0;
-		context->result = registers[CALLTAP_CALL_RESULT];
-		context->second = registers[CALLTAP_CALL_RESULT_SECOND];
-		context->stack = 0;
-	} else {
-#pragma GCC unroll 8
-		for (uint32_t i = 0; i < CALLTAP_PROGRAM_ARGUMENTS; i++)
-			context->arguments[i] = i < sizeof(places) ? registers[places[i]] : 0;
-		context->result = context->second = 0;
-		context->stack = arch_entry_sp(call->slot) + CALLTAP_CALL_STACK_WORDS * sizeof(uint64_t);
-	}
-	context->caller = call->caller;
-	context->function = call->id;
-}
 
 enum calltap_verdict probe_program_run(struct probe_run *run, const struct probe_call_state *call)
 {
-	const struct probe_programs *all = __atomic_load_n(&programs, __ATOMIC_ACQUIRE); /* with probe_program_set() */
-	const struct calltap_program *program = program_of(all, call->id, call->exit);
-	uint64_t verdict;
+	const struct probe_programs *all = run_programs();
 
-	run->type = 0;
-	if (!program)
-		return CALLTAP_VERDICT_RECORD;
-	fill_context(&run->context, call);
-	run->used = program->fixed;
-	run->type = program->type;
-	run->count = 0;
-	verdict = arch_program_call(&run->context, all->code + program->code);
-	if (verdict != CALLTAP_VERDICT_LEAVE_OUT && verdict != CALLTAP_VERDICT_HIDE)
-		verdict = CALLTAP_VERDICT_RECORD;
-	if (run->type && !run->count && verdict == CALLTAP_VERDICT_RECORD)
-		run->count = pack(run->words, run->bytes, run->used);
-	return (enum calltap_verdict)verdict;
+	return run_program(run, call, all,
+			   run_find(all, call->exit ? run_row(all, call->id).exit : run_row(all, call->id).entry));
 }
 
-static inline void put_event(uint64_t *slot, const struct probe_run *run, uint64_t now)
+uint32_t probe_program_type(uint32_t id)
 {
-	ring_put_all(slot,
-		     calltap_record_make(CALLTAP_REC_EVENT, calltap_event_id(run->type, 1 + run->count), (uint32_t)now),
-		     run->words, run->count);
+	const struct probe_programs *all = run_programs();
+	const struct calltap_program *program = run_find(all, run_row(all, id).entry);
+
+	return program ? program->type : 0;
 }
 
-bool probe_program_put(const struct probe_thread *thread, const struct probe_run *run, uint64_t now)
+bool probe_program_takes(uint32_t id)
+{
+	const struct probe_programs *all = run_programs();
+	const struct calltap_program *program = run_find(all, run_row(all, id).exit);
+
+	return program && program->flags & CALLTAP_PROGRAM_KEPT;
+}
+
+void probe_program_record_call(struct probe_thread *thread, const struct probe_run *run)
 {
 	struct ring_writer *writer = thread->writer;
-	uint64_t *slot = writer->time_hi == now >> 32 ? ring_take(writer, 1 + run->count) : NULL;
 
-	if (slot)
-		put_event(slot, run, now);
-	return slot != NULL;
-}
-
-bool probe_program_put_entry(const struct probe_thread *thread, const struct probe_run *run, uint32_t id, uint64_t now)
-{
-	struct ring_writer *writer = thread->writer;
-	uint64_t *slot = writer->time_hi == now >> 32 ? ring_take(writer, 2 + run->count) : NULL;
-
-	if (!slot)
-		return false;
-	ring_put(slot, calltap_record_make(CALLTAP_REC_ENTRY, id, (uint32_t)now));
-	put_event(slot + 1, run, now);
-	return true;
-}
-
-bool probe_program_waits(uint32_t id)
-{
-	const struct probe_programs *all = __atomic_load_n(&programs, __ATOMIC_ACQUIRE); /* as above */
-
-	return program_of(all, id, true) != NULL;
+	if (!writer->lost || !run->type) {
+		probe_program_record(thread, run);
+		return;
+	}
+	/* The last record is lost, which is the ENTRY. */
+	arch_local_count(&writer->lost, 1);
+	if (writer->ring)
+		arch_local_count(&writer->ring->lost, 1);
 }
 
 void probe_program_record(struct probe_thread *thread, const struct probe_run *run)

@@ -105,7 +105,7 @@ static void give_back(struct ring_writer *writer, const uint64_t *slot, unsigned
 static uint64_t *place(unsigned set, struct ring_writer *writer, unsigned words, uint32_t *time_low)
 {
 	for (;;) {
-		uint64_t now = arch_clock(), *slot;
+		uint64_t before = __atomic_load_n(&writer->cursor, __ATOMIC_RELAXED), now = arch_clock(), *slot;
 
 		*time_low = (uint32_t)now;
 		if (writer->span && writer->time_hi != now >> 32 && !mark_time(set, writer))
@@ -115,9 +115,10 @@ static uint64_t *place(unsigned set, struct ring_writer *writer, unsigned words,
 			return NULL;
 		/*
 		 * A new sub-buffer, which the thread may have waited for, or a handler's TIME record may have moved
-		 * the high half meanwhile: the slot may lie before or after that.
+		 * the high half meanwhile: the slot may lie before or after that.  Where there are brief records, no
+		 * record of a handler's may lie between: their bounds rest on that (doc/design/clock.md).
 		 */
-		if (writer->time_hi == now >> 32)
+		if (writer->time_hi == now >> 32 && (!probe_times || (uint64_t)slot == ring_whole(before)))
 			return slot;
 		give_back(writer, slot, words);
 	}

@@ -33,7 +33,8 @@ void frames_filters_end(struct probe_thread *thread, uint64_t slot)
 
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
 {
-	uint64_t top = probe_stack_top(stack), now = probe_context.profile && top < end ? arch_clock() : 0;
+	uint64_t top = probe_stack_top(stack),
+		 now = probe_context.profile && top < end ? probe_profile_clock(thread) : 0;
 	struct probe_instances_gone further;
 	uint32_t gone = 0, walked = 0;
 

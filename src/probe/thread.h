@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include <calltap/abi/profile.h>
+#include <calltap/abi/times.h>
 #include <probe/stacks.h>
 #include <ring/writer.h>
 #include <thread_block.h>
@@ -48,7 +49,21 @@ struct probe_table {
 	uint64_t claimed;   /* clock when the thread took the table: calls entered before are not counted in it */
 	uint64_t buckets;   /* address of histogram 0 */
 	struct calltap_ring *ring;
+	/* With `--time adaptive` (ticked.S): bytes of all entries; where among them the watched function's lies, or ~0.
+	 */
+	uint64_t limit, watch;
+	uint64_t reserved[6];
 };
+
+/* A region of stubs. */
+struct probe_region {
+	uint64_t lo, hi; /* around its stubs */
+};
+
+static inline bool probe_region_has(const struct probe_region *region, uint64_t address)
+{
+	return address >= region->lo && address < region->hi;
+}
 
 /* A thread's place in the rings of a further instance. */
 struct probe_share {
@@ -61,7 +76,7 @@ struct probe_share {
 	uint64_t gate;		    /* slot of an open --no-graph frame, which has no ENTRY; 0 = none */
 };
 
-/* Every thread's starts as PROBE_THREAD_NEW; assembly (entry.S and others) knows the first ten fields (offsets.h). */
+/* Every thread's starts as PROBE_THREAD_NEW; assembly (entry.S and others) knows some of the fields (offsets.h). */
 struct probe_thread {
 	struct ring_writer *writer;    /* never NULL: the nil writer until the thread holds a ring */
 	uint64_t granule;	       /* slots in this granule of addresses have a mirror (mirror.c) */
@@ -81,16 +96,23 @@ struct probe_thread {
 	uint32_t attach_try;	       /* until when the thread does not look for a ring again (put_off()) */
 	uint32_t switches;	       /* changes of `stack` */
 	uint32_t opening;	       /* 1: a sub-buffer is being opened where signals cannot be blocked */
+	uint64_t tick;		       /* brief.h: the tick that the thread has seen */
+	uint32_t sample;	       /* calls of brief functions up to the next one that has times */
+	uint32_t seed;		       /* of the random number that `sample` begins with */
+	/* The stubs that the last tail call came from which C has recorded; never NULL.  One load finds both bounds. */
+	const struct probe_region *region;
 	struct probe_share further[PROBE_SETS - 1]; /* by set, from set 1 on */
 	uint64_t sharing;			    /* calls of probe_share_begin() without probe_share_end() */
 };
 #define PROBE_THREAD_NEW                                                                                               \
 	{                                                                                                              \
 		.writer = &probe_writer_none, .granule = PROBE_NO_GRANULE, .stack = &probe_stack_none,                 \
-		.timed = PROBE_NO_GRANULE, .handled = PROBE_NO_GRANULE, .table = &probe_table_none,                    \
-		.tree_gate = ~(uint64_t)0, .further = {[0 ... PROBE_SETS - 2] = {.writer = &probe_writer_none}},       \
+		.region = &probe_region_none, .timed = PROBE_NO_GRANULE, .handled = PROBE_NO_GRANULE,                  \
+		.table = &probe_table_none, .tree_gate = ~(uint64_t)0,                                                 \
+		.further = {[0 ... PROBE_SETS - 2] = {.writer = &probe_writer_none}},                                  \
 	}
 extern struct ring_writer probe_writer_none __attribute__((visibility("hidden")));
+extern const struct probe_region probe_region_none __attribute__((visibility("hidden")));
 extern struct probe_table probe_table_none __attribute__((visibility("hidden")));
 extern __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -124,15 +146,13 @@ struct probe_wiped {
 	int32_t calling;   /* threads between probe_calls_begin() and _end() */
 	uint32_t served;   /* 1: this process has a control thread, or had one */
 	uint32_t mapping;  /* threads that map planes of a granule (mirror.c) */
+	uint64_t epoch;	   /* a time in this process, by which its stacks in a map are known; 0: none is (stack_id.c) */
+	uint32_t known; /* the process' id, in which libc's notes of its threads' ids are right; 0: look (caller.c) */
 	struct probe_thread *threads[PROBE_RINGS]; /* by index of writers of set 0; NULL = no thread yet */
 	uint32_t plain[PROBE_SETS]; /* by set: `on`, of an instance of function_graph without filters or limits; else 0
 				     */
 	struct probe_set sets[PROBE_SETS];
 	_Alignas(64) struct probe_table tables[PROBE_RINGS]; /* by index of writers of set 0 */
-};
-
-struct probe_region {
-	uint64_t lo, hi; /* around its stubs */
 };
 
 struct probe_context {
@@ -148,14 +168,14 @@ struct probe_context {
 	void *main_thread;	  /* the initial thread's thread pointer */
 	uint32_t depth_max;
 	uint32_t tree_filter;
-	uint32_t profile;      /* 1: tables of sums, no records */
 	uint32_t timed;	       /* 1: frames have the planes of timed frames */
+	uint32_t handled;      /* 1: there are handlers (handlers.h) */
+	uint32_t profile;      /* 1: tables of sums, no records */
 	uint32_t enabled;      /* 0: nothing is recorded; frames that are open still return right */
 	uint32_t region_count; /* appended to by the control side: region first, count after (release) */
 	struct probe_region regions[PROBE_REGIONS];
 	/* Called with signals blocked, in a forked child's first record; sets up wiped anew or leaves enabled 0. */
 	void (*on_new_process)(void);
-	uint32_t handled;    /* 1: there are handlers (handlers.h) */
 	uint32_t rises;	     /* 1: there may be frames from before the trace: tell how far up each stack is seen */
 	uint32_t overwrites; /* 1: a flight recorder, which tells of open frames (open.h) */
 	struct {
@@ -166,6 +186,8 @@ struct probe_context {
 	int32_t tid_offset; /* from the thread pointer to where libc keeps a thread's id, 0 = not known */
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));
+/* Read by each call of a function whose site has CALLTAP_SITE_BRIEF (brief.h); NULL while there is no such site. */
+extern const struct calltap_times *probe_times __attribute__((visibility("hidden")));
 
 static inline struct probe_set *probe_set_at(unsigned set)
 {

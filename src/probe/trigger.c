@@ -72,7 +72,7 @@ static bool is_due(const struct calltap_triggers *triggers, struct calltap_limit
 	return false;
 }
 
-static void tell(struct probe_thread *thread, struct calltap_triggers *triggers, uint32_t kind,
+static void tell(struct probe_thread *thread, struct calltap_triggers *triggers, uint32_t kind, uint32_t chosen,
 		 const struct probe_call_times *call)
 {
 	uint64_t number;
@@ -86,6 +86,7 @@ static void tell(struct probe_thread *thread, struct calltap_triggers *triggers,
 	event->kind = kind;
 	event->tid = thread->writer->tid;
 	event->pid = probe_context.wiped->pid;
+	event->chosen = chosen;
 	event->flags = call->recorded ? CALLTAP_EVENT_RECORDED : 0;
 	event->entry_ticks = call->entered;
 	event->exit_ticks = call->left;
@@ -117,9 +118,9 @@ void probe_trigger_entered(struct probe_thread *thread, const struct probe_call_
 	/* Once in a window is rare enough, unless the window is short. */
 	if (kinds & CALLTAP_EVENT_OFTEN && is_often(limit, now) &&
 	    (limit->window >= triggers->min_gap || is_due(triggers, limit, &limit->last, now)))
-		tell(thread, triggers, CALLTAP_EVENT_OFTEN, call);
+		tell(thread, triggers, CALLTAP_EVENT_OFTEN, 0, call);
 	else if (kinds & CALLTAP_EVENT_ENTERED && is_due(triggers, limit, &limit->last, now))
-		tell(thread, triggers, CALLTAP_EVENT_ENTERED, call);
+		tell(thread, triggers, CALLTAP_EVENT_ENTERED, 0, call);
 }
 
 void probe_trigger_left(struct probe_thread *thread, const struct probe_call_times *call)
@@ -134,10 +135,10 @@ void probe_trigger_left(struct probe_thread *thread, const struct probe_call_tim
 	/* Calls that are longer than the gap cannot be many. */
 	if (ticks && took > ticks &&
 	    (took >= triggers->min_gap || is_due(triggers, limit, &limit->last_exit, call->left)))
-		tell(thread, triggers, CALLTAP_EVENT_LONGER, call);
+		tell(thread, triggers, CALLTAP_EVENT_LONGER, 0, call);
 	else if (__atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) & CALLTAP_EVENT_LEFT &&
 		 is_due(triggers, limit, &limit->last_exit, call->left))
-		tell(thread, triggers, CALLTAP_EVENT_LEFT, call);
+		tell(thread, triggers, CALLTAP_EVENT_LEFT, 0, call);
 }
 
 void probe_trigger_threw(struct probe_thread *thread, const struct probe_call_times *call)
@@ -147,5 +148,35 @@ void probe_trigger_threw(struct probe_thread *thread, const struct probe_call_ti
 
 	if (limit && is_noted(call) && __atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) & CALLTAP_EVENT_THREW &&
 	    is_due(triggers, limit, &limit->last_exit, call->left))
-		tell(thread, triggers, CALLTAP_EVENT_THREW, call);
+		tell(thread, triggers, CALLTAP_EVENT_THREW, 0, call);
+}
+
+/*
+ * The bits that may be told now: each once in the gap, so that a question that is often answered holds no other back.
+ * Threads that ask at once may tell one twice; the tool's own gap is for that.
+ */
+static uint32_t due_bits(const struct calltap_triggers *triggers, struct calltap_limit *limit, uint32_t told,
+			 uint64_t now)
+{
+	uint64_t last = __atomic_load_n(&limit->last_chosen, __ATOMIC_RELAXED);
+
+	if ((!last || now - last >= triggers->min_gap) &&
+	    __atomic_compare_exchange_n(&limit->last_chosen, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		__atomic_store_n(&limit->chosen, 0, __ATOMIC_RELAXED);
+	told &= ~(uint32_t)__atomic_fetch_or(&limit->chosen, told, __ATOMIC_RELAXED);
+	if (!told)
+		__atomic_add_fetch(&limit->held_back, 1, __ATOMIC_RELAXED);
+	return told;
+}
+
+void probe_trigger_chosen(struct probe_thread *thread, const struct probe_call_times *call, uint32_t told)
+{
+	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
+	struct calltap_limit *limit = probe_trigger_limit(triggers, call->id);
+
+	if (!limit || !is_noted(call) || !(__atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) & CALLTAP_EVENT_CHOSEN))
+		return;
+	told = due_bits(triggers, limit, told, call->left ? call->left : call->entered);
+	if (told)
+		tell(thread, triggers, CALLTAP_EVENT_CHOSEN, told, call);
 }

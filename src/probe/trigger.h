@@ -29,7 +29,7 @@ static inline struct calltap_limit *probe_trigger_limit(struct calltap_triggers 
 }
 
 /* Does a trigger wait for calls of the function? */
-static inline bool probe_trigger_waits(uint32_t id)
+static inline __attribute__((always_inline)) bool probe_trigger_waits(uint32_t id)
 {
 	/* Acquire: pairs with probe_triggers_set(). */
 	const struct calltap_limit *limit = probe_trigger_limit(__atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE), id);
@@ -58,6 +58,8 @@ struct probe_call_times {
 /* The function was entered; it returned; an exception ended the call. */
 void probe_trigger_entered(struct probe_thread *thread, const struct probe_call_times *call);
 void probe_trigger_left(struct probe_thread *thread, const struct probe_call_times *call);
+/* Its values are what triggers ask for: bits of the questions. */
+void probe_trigger_chosen(struct probe_thread *thread, const struct probe_call_times *call, uint32_t told);
 void probe_trigger_threw(struct probe_thread *thread, const struct probe_call_times *call);
 
 #endif

@@ -63,14 +63,6 @@ static bool wait_for_room(struct ring_writer *writer, const struct ring_shared *
 	return room;
 }
 
-static void clear_words(uint64_t *at, const uint64_t *end)
-{
-	while (at < end) {
-		__atomic_store_n(at, 0, __ATOMIC_RELAXED);
-		at++;
-	}
-}
-
 /* Write LOST and WAIT as the first records of the new sub-buffer: a gap lies in the trace where it happened. */
 static void note_gaps(struct ring_writer *writer, uint32_t time_low)
 {
@@ -122,7 +114,7 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	__atomic_store_n(&sub->number, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (number >= ring->sub_count)
-		clear_words((uint64_t *)(sub + 1), (uint64_t *)((char *)sub + ring->sub_size));
+		arch_clear_words((uint64_t *)(sub + 1), (ring->sub_size - sizeof(*sub)) / sizeof(uint64_t));
 	now = arch_clock();
 	sub->ticks = now;
 	sub->lost_before = ring->lost;

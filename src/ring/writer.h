@@ -22,10 +22,10 @@
 
 /* Private to the target.  Assembly knows the first five fields and `ring` (offsets.h). */
 struct ring_writer {
-	uint64_t cursor;  /* address of the next slot; 0 while there is no room */
-	uint64_t base;	  /* address of the open sub-buffer's first record */
-	uint64_t span;	  /* bytes of the open sub-buffer's records; 0 = no sub-buffer is open */
-	uint64_t span2;	  /* span - 8: for records of two words (entry.S) */
+	uint64_t cursor; /* address of the next slot; 0 while there is no room */
+	uint64_t base;	 /* address of the open sub-buffer's first record */
+	uint64_t span;	 /* bytes of the open sub-buffer's records; 0 = no sub-buffer is open */
+	uint64_t span2;	 /* span - 8: for records of two words (entry.S); or up to where no sample is taken (brief.S) */
 	uint32_t time_hi; /* high half of the clock that readers assume */
 	uint32_t tid;
 	struct calltap_ring *ring; /* NULL: this thread holds no ring */
@@ -66,39 +66,68 @@ bool ring_has_room(const struct ring_writer *writer);
 /* Where in a sub-buffer a record of so many words must begin, to end in it: below this; 0 = none is open. */
 static inline uint64_t ring_span(const struct ring_writer *writer, unsigned words)
 {
-	uint64_t span = words == 1 ? writer->span : writer->span2;
-	uint64_t more = words > 2 ? (words - 2) * 8u : 0;
+	uint64_t span = writer->span, more = (words - 1) * 8u;
 
 	return span > more ? span - more : 0;
+}
+
+/* The first whole word at a cursor or behind it, where brief records may have left half a word over. */
+static inline uint64_t ring_whole(uint64_t cursor)
+{
+	return (cursor + 7) & ~(uint64_t)7;
 }
 
 /* True if the open sub-buffer has room for `words` slots at the cursor. */
 static inline bool ring_is_open(const struct ring_writer *writer, unsigned words)
 {
-	return writer->cursor - writer->base < ring_span(writer, words);
+	return ring_whole(writer->cursor) - writer->base < ring_span(writer, words);
 }
 
 /*
- * Take `words` slots; NULL when the open sub-buffer has no room for them.  One
- * or two may be taken beyond its end, where they are no good; more could lie
- * in the next one's records then, so those are taken only if they are good.
+ * Take slots for a record, or for several at once, of so many words; NULL when the open sub-buffer has no room for
+ * them. They are taken only if they are good: some could lie among the next sub-buffer's records.  They begin at a
+ * whole word: half a one that a brief record has left over becomes a PAD.
+ */
+static inline uint64_t *ring_take_more(struct ring_writer *writer, unsigned words)
+{
+	uint64_t cursor, first, span, bytes = words * 8u;
+
+	do {
+		cursor = __atomic_load_n(&writer->cursor, __ATOMIC_RELAXED);
+		first = ring_whole(cursor);
+		span = __atomic_load_n(&writer->span, __ATOMIC_RELAXED);
+		if (span < bytes || first - __atomic_load_n(&writer->base, __ATOMIC_RELAXED) > span - bytes)
+			return NULL;
+	} while (!arch_local_cas(&writer->cursor, cursor, first + bytes)); /* again after a handler's */
+	if (first != cursor)
+		__atomic_store_n((uint32_t *)cursor, CALLTAP_RECORD_PAD, __ATOMIC_RELAXED);
+	return (uint64_t *)first;
+}
+
+/* Slots that were taken at half a word, and are in the open sub-buffer, become PADs. */
+static inline void ring_pad(const struct ring_writer *writer, uint64_t slot, unsigned words)
+{
+	for (unsigned i = 0; i < 2 * words && slot - writer->base < writer->span; i++, slot += 4)
+		__atomic_store_n((uint32_t *)slot, CALLTAP_RECORD_PAD, __ATOMIC_RELAXED);
+}
+
+/*
+ * As ring_take_more(), where there are no brief records by one instruction, which no handler makes to be tried again.
+ * One or two may be taken beyond the sub-buffer's end.
  */
 static inline uint64_t *ring_take(struct ring_writer *writer, unsigned words)
 {
-	uint64_t slot, at;
+	uint64_t slot;
 
-	if (words > 2) {
-		do {
-			slot = __atomic_load_n(&writer->cursor, __ATOMIC_RELAXED);
-			at = slot - __atomic_load_n(&writer->base, __ATOMIC_RELAXED);
-			if (at >= ring_span(writer, words))
-				return NULL;
-		} while (!arch_local_cas(&writer->cursor, slot, slot + words * 8u)); /* again after a handler's */
-		return (uint64_t *)slot;
-	}
+	if (words > 2 || __atomic_load_n(&writer->cursor, __ATOMIC_RELAXED) & 7)
+		return ring_take_more(writer, words);
 	slot = arch_local_add(&writer->cursor, words * 8u);
-	at = slot - __atomic_load_n(&writer->base, __ATOMIC_RELAXED);
-	return at < ring_span(writer, words) ? (uint64_t *)slot : NULL;
+	if (!(slot & 7))
+		return slot - __atomic_load_n(&writer->base, __ATOMIC_RELAXED) < ring_span(writer, words)
+			       ? (uint64_t *)slot
+			       : NULL;
+	ring_pad(writer, slot, words); /* a handler's brief record came before it */
+	return ring_take_more(writer, words);
 }
 
 /* Write a record's words into its slot; the head goes last, for it makes the record visible. */

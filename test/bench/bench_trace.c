@@ -63,6 +63,29 @@ static void fill_loop(uint64_t *words, uint64_t *ticks, unsigned *seed)
 	}
 }
 
+/* As the walk, without times but for one record in 64. */
+static void fill_brief(uint64_t *words, uint64_t *ticks, unsigned *seed)
+{
+	uint32_t frames[64], halves[2];
+	unsigned depth = 0;
+
+	for (size_t i = 0; i < SUBBUF_WORDS; i++) {
+		for (unsigned half = 0; half < 2; half++) {
+			unsigned r = *seed = *seed * 1103515245u + 12345u;
+			bool enter = !depth || (depth < 40 && (r >> 16 & 1));
+
+			if (enter)
+				frames[depth] = depth * 5 + (r >> 20 & 7), depth++;
+			*ticks += 10 + (r >> 8) % 40;
+			halves[half] = (enter ? CALLTAP_REC_BRIEF_ENTRY : (uint32_t)CALLTAP_REC_BRIEF_EXIT)
+					       << CALLTAP_RECORD_ID_BITS |
+				       frames[enter ? depth - 1 : --depth];
+		}
+		words[i] = i % 32 ? (uint64_t)halves[1] << 32 | halves[0]
+				  : calltap_record_make(CALLTAP_REC_ENTRY, 99, (uint32_t)*ticks);
+	}
+}
+
 /* Encode, and write when writer is not NULL, many sub-buffers; prints the rate without the filling. */
 static int encode_rate(const char *what, void (*fill)(uint64_t *, uint64_t *, unsigned *), struct trace_writer *writer)
 {
@@ -107,7 +130,9 @@ static int bench_encode(void)
 	bad = bad || encode_rate("walk: encode", fill_walk, NULL) ||
 	      encode_rate("walk: encode, zstd, write", fill_walk, writer) ||
 	      encode_rate("loop: encode", fill_loop, NULL) ||
-	      encode_rate("loop: encode, zstd, write", fill_loop, writer);
+	      encode_rate("loop: encode, zstd, write", fill_loop, writer) ||
+	      encode_rate("brief: encode", fill_brief, NULL) ||
+	      encode_rate("brief: encode, zstd, write", fill_brief, writer);
 	return trace_writer_close(writer) || bad;
 }
 

@@ -266,7 +266,8 @@ def check_no_output_is_left_after_an_error(bench):
 
 def check_a_full_disk_is_reported(bench):
     import subprocess
-    for verb in (["replay"], ["report"], ["export", "--format", "json"]):
+    for verb in (["replay"], ["report"], *(["export", "--format", form] for form in (
+            "json", "speedscope", "callgrind", "pprof", "graphviz", "mermaid", "trace.dat"))):
         with open("/dev/full", "wb") as full:
             result = subprocess.run([bench.calltap, *verb, "-i", os_path(bench, "small")], stdout=full,
                                     stderr=subprocess.PIPE, check=False, timeout=60)

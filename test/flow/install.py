@@ -16,7 +16,8 @@ X86_64 = ["calltap/libcalltap-agent-musl.so", "calltap/libcalltap-agent-static.s
 WANTED = ("bin/calltap", "calltap/libcalltap-agent.so", *X86_64 * (os.uname().machine == "x86_64"),
           "libcalltap.so", "libcalltap.so.0", "include/calltap/calltap.h",
           "include/calltap/call.h", "include/calltap/diag.h", "pkgconfig/calltap.pc", "man1/calltap.1", "man1/calltap-load.1",
-          "man3/calltap.3", "man3/calltap_ops_register.3", "man3/calltap_ops_unregister.3")
+          "man3/calltap.3", "man3/calltap_ops_register.3", "man3/calltap_ops_unregister.3", "calltap.py", "completions/calltap.bash", "site-functions/_calltap",
+          "vendor_completions.d/calltap.fish")
 
 
 def run(command, **more):

@@ -9,8 +9,8 @@ A case is a file in cases/, named after what it expects:
     stdout                       then the expected lines, each after two spaces; missing = not looked at
     stderr
 "[*]" stands for any text in a line, a line "[...]" for any lines.  The traces are those of traces/, and "small" and
-"calls-small" of gen_trace.  The checks that no expected text can say are functions in exports.py, damage.py,
-limits.py and terminal.py."""
+"calls-small" of gen_trace.  The checks that no expected text can say are functions in compared.py, estimates.py,
+exports.py, damage.py, limits.py and terminal.py."""
 import os
 import re
 import shlex
@@ -18,9 +18,13 @@ import subprocess
 import sys
 import tempfile
 
+import compared
+import consumers
 import damage
+import estimates
 import exports
 import limits
+import repeated
 import terminal
 import tracetext
 
@@ -118,7 +122,7 @@ def all_checks():
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         yield name.removesuffix(".case"), lambda bench, path=path: run_case(bench, path)
-    for module in (exports, damage, limits, terminal):
+    for module in (compared, consumers, estimates, exports, damage, limits, repeated, terminal):
         for name, function in sorted(vars(module).items()):
             if name.startswith("check_"):
                 yield name[len("check_"):].replace("_", "-"), function
@@ -145,7 +149,11 @@ def main():
             if name.startswith("attach-") and os.environ.get("MESON_EXE_WRAPPER"):
                 print(f"skip {name}: only this machine's own tool attaches", flush=True)
                 continue
-            problem = attempt(function, bench)
+            try:
+                problem = attempt(function, bench)
+            except consumers.Missing as why:
+                print(f"skip {name}: {why}", flush=True)
+                continue
             passed, failed = passed + (not problem), failed + bool(problem)
             print(("FAIL " if problem else "ok   ") + name + ("\n" + problem if problem else ""), flush=True)
     print(f"{passed} passed, {failed} failed")

@@ -2,6 +2,7 @@
 import fcntl
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -10,11 +11,11 @@ import termios
 import tracetext
 
 
-def on_terminal(bench, *arguments, columns=0, **variables):
+def on_terminal(bench, *arguments, columns=0, status=0, command=None, **variables):
     """Output of the command on a pseudo terminal of so many columns (0: it does not know)."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 0, columns, 0, 0))
-    process = subprocess.Popen([bench.calltap, *arguments], cwd=bench.folder, env=bench.environment | variables,
+    process = subprocess.Popen(command or [bench.calltap, *arguments], cwd=bench.folder, env=bench.environment | variables,
                                stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
     output = b""
@@ -27,7 +28,7 @@ def on_terminal(bench, *arguments, columns=0, **variables):
             break
         output += piece
     os.close(ours)
-    assert process.wait(timeout=20) == 0, output
+    assert process.wait(timeout=20) == status, output
     return output.decode()
 
 
@@ -48,6 +49,20 @@ def check_the_pager_is_used_on_a_terminal_only(bench):
     assert "PAGED" in on_terminal(bench, "replay", "-i", "graph", PAGER="sed s/main/PAGED/")
     assert "PAGED" not in on_terminal(bench, "replay", "-i", "graph", "--no-pager", PAGER="sed s/main/PAGED/")
     assert "PAGED" not in on_terminal(bench, "info", "--json", "-i", "graph", PAGER="sed s/demo/PAGED/")
+
+
+def check_calltap_pager_comes_before_pager(bench):
+    assert "OURS" in on_terminal(bench, "replay", "-i", "graph", CALLTAP_PAGER="sed s/main/OURS/", PAGER="sed s/main/PAGED/")
+    assert "main() {" in on_terminal(bench, "replay", "-i", "graph", CALLTAP_PAGER="", PAGER="sed s/main/PAGED/")
+
+
+def check_a_pager_that_cannot_be_started_is_told(bench):
+    with open(bench.calltap, "rb") as file:
+        is_program = file.read(4) == b"\x7fELF"  # and no script that emulates it
+    for verb in ("replay", "report", *(["functions"] if is_program else [])):
+        source = ["-i", "graph"] if verb != "functions" else [bench.calltap]
+        output = on_terminal(bench, verb, *source, status=1, CALLTAP_PAGER="no-such-pager")
+        assert "the pager 'no-such-pager' cannot be started" in output, output
 
 
 def check_a_pager_that_quits_early_ends_quietly(bench):
@@ -82,6 +97,32 @@ def check_a_report_is_as_wide_as_the_terminal(bench):
     assert "Min" in table(bench, 80, "--sort", "min")[0] and "Min" not in table(bench, 80)[0]
     assert table(bench, 300) == piped, table(bench, 300)
     assert "app::Cache<...>::find(...) const" in table(bench, 80)[2], table(bench, 80)
+
+
+def said(bench, *arguments, output="out", **variables):
+    """What comes on a terminal that standard error is, while standard output is a file."""
+    command = f"'{bench.calltap}' {' '.join(arguments)} >{output}"
+    return on_terminal(bench, command=["sh", "-c", command], **variables)
+
+
+def check_progress_is_told_on_a_terminal_and_taken_away(bench):
+    at_once = {"CALLTAP_PROGRESS_DELAY": "0"}
+    for verb in (("report",), ("export", "--format", "json"), ("export", "--format", "speedscope"), ("html", "-o", "x.html"), ("diff", "small"), ("slow", "'*'")):
+        text = said(bench, *verb, "-i", "small", **at_once)
+        assert "\rcalltap: reading: 0 %" in text, (verb, text)
+        before, blank, after = text.rpartition("\r" + " " * 60 + "\r")
+        assert blank and "%" in before and not re.search("calltap: (reading|comparing|writing)", after), (verb, text)
+    assert "%" not in said(bench, "report", "-i", "small", CALLTAP_PROGRESS_DELAY="100000"), "progress before its time"
+    quiet = subprocess.run([bench.calltap, "report", "-i", "small"], cwd=bench.folder, env=bench.environment | at_once, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, timeout=60)
+    assert not quiet.stderr, quiet.stderr
+
+
+def check_progress_goes_before_the_text_comes(bench):
+    for options in ((), ("--no-pager",)):
+        text = on_terminal(bench, "report", "-i", "small", *options, CALLTAP_PROGRESS_DELAY="0", PAGER="sed s/^/P/", NO_COLOR="1")
+        shown, _, table = text.partition("\r" + " " * 60 + "\r")
+        assert "calltap: reading" in shown and "calltap:" not in table and "Calls" in table, text
 
 
 def check_less_shifts_long_lines(bench):

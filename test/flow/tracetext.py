@@ -8,16 +8,20 @@ One line each, # starts a comment; the clock ticks in nanoseconds and starts at 
     open PROCESS TID TIME NAME FRAME... frames that were open, innermost first: an id, a symbol, or @ADDRESS;
                                         with ^SLOT where its return address lies
     THREAD TIME EVENT [ID] [EXTRA]      EVENT: entry exit call unwind stack lost wait tail rise
+    THREAD - EVENT ID                   entry or exit without a time; not as a thread's first
+    ticks SPAN [FROM..TO]...            a bound on the times of those, and late rows
     THREAD TIME mark TEXT               a Python string literal's inside
     THREAD TIME point NUMBER NUMBER     an event of a type with two numbers, the second with a sign
+    THREAD TIME verdict ID VERDICT      on the innermost call of that function: enum calltap_verdict
     THREAD TIME unknown                 an event of a type that nothing describes
     end STATUS                          the file is complete"""
 import struct
 
 KINDS = {"entry": 1, "exit": 2, "call": 3, "unwind": 5, "stack": 6, "lost": 7, "wait": 8, "tail": 9, "rise": 11}
 TWO_WORDS = {"call", "stack", "lost", "wait", "rise"}
-EVENT, MARK, POINT, UNKNOWN = 13, 1, 500, 501
-FORMATS = 13
+EVENT, MARK, VERDICT, POINT, UNKNOWN = 13, 1, 2, 500, 501
+FORMATS, TICKS = 13, 14
+BRIEF = {1: 14, 2: 15}
 INFO, CLOCK, PROCESS, OBJECT, MAP, FUNCTIONS, LINES, THREAD, DATA, END, STACK = range(1, 12)
 NONE = 0xFFFFFFFF
 BASE = 0x400000  # where the one object lies
@@ -62,10 +66,12 @@ def event_words(data):
     return [int.from_bytes(data[at:at + 7], "little") for at in range(0, len(data), 7)]
 
 
-def formats():
+def formats(verdicts):
     """The FORMATS chunk: (type, its name, the field, how C declares it, offset, size, flags)."""
     rows = [(MARK, "mark", "text", "char text[]", 0, 0, 2), (POINT, "point", "x", "uint32_t x", 0, 4, 0),
             (POINT, "point", "y", "int16_t y", 4, 2, 1)]
+    if verdicts:
+        rows += [(VERDICT, "left out", "function", "u32", 0, 4, 64), (VERDICT, "left out", "verdict", "u8", 4, 1, 0)]
     offsets, table = strings([name for row in rows for name in row[1:4]])
     return struct.pack("<II", len(rows), len(table)) + b"".join(
         struct.pack("<8I", row[0], *offsets[3 * i:3 * i + 3], *row[4:], 0) for i, row in enumerate(rows)) + table
@@ -74,7 +80,7 @@ def formats():
 class Text:
     def __init__(self, text):
         self.info, self.processes, self.threads, self.functions, self.events, self.status = [], [], [], [], {}, None
-        self.stacks = []
+        self.stacks, self.verdicts, self.ticks = [], False, []
         for line in text.splitlines():
             words = line.split("#")[0].split()
             if words:
@@ -92,6 +98,8 @@ class Text:
             self.functions.append((int(words[1]), words[2], words[3] if len(words) > 3 else None))
         elif words[0] == "open":
             self.stacks.append((int(words[1]), int(words[2]), int(words[3]), words[4], words[5:]))
+        elif words[0] == "ticks":
+            self.ticks.append((int(words[1]), [tuple(map(int, row.split(".."))) for row in words[2:]]))
         elif words[0] == "end":
             self.status = int(words[1])
         elif words[2] == "mark":
@@ -99,16 +107,21 @@ class Text:
             self.note(int(words[0]), int(words[1]), MARK, text)
         elif words[2] == "point":
             self.note(int(words[0]), int(words[1]), POINT, struct.pack("<Ih", int(words[3]), int(words[4])))
+        elif words[2] == "verdict":
+            self.verdicts = True
+            self.note(int(words[0]), int(words[1]), VERDICT, struct.pack("<IB2x", int(words[3]), int(words[4])))
         elif words[2] == "unknown":
             self.note(int(words[0]), int(words[1]), UNKNOWN, b"x" * 100)
         elif words[2] in KINDS:
-            self.event(int(words[0]), int(words[1]), words[2], [int(word, 0) for word in words[3:]])
+            time = None if words[1] == "-" else int(words[1])
+            self.event(int(words[0]), time, words[2], [int(word, 0) for word in words[3:]])
         else:
             raise ValueError(f"what is this: {line}")
 
     def event(self, thread, time, kind, numbers):
         extra = [numbers.pop()] if kind in TWO_WORDS else []
-        self.events.setdefault(thread, []).append((KINDS[kind], numbers[0] if numbers else 0, time, extra))
+        number = KINDS[kind] if time is not None else BRIEF[KINDS[kind]]
+        self.events.setdefault(thread, []).append((number, numbers[0] if numbers else 0, time, extra))
 
     def note(self, thread, time, kind, data):
         words = event_words(data)
@@ -119,11 +132,12 @@ class Text:
         heads = b"".join(struct.pack("<I", kind << 28 | ident) for kind, ident, _, _ in events)
         times, extras, last = b"", b"", events[0][2]
         for _, _, time, extra in events:
-            times += zigzag(time - last)
-            last = time
+            if time is not None:
+                times += zigzag(time - last)
+                last = time
             extras += struct.pack(f"<{len(extra)}Q", *extra)
         streams = heads + times + extras
-        return struct.pack("<IIQQIIQII", thread, len(events), events[0][2], max(event[2] for event in events),
+        return struct.pack("<IIQQIIQII", thread, len(events), events[0][2], max(event[2] or 0 for event in events),
                            len(times), len(extras), 0, check(streams) & 0xFFFFFFFF, self.notes(thread)) + streams
 
     def notes(self, thread):
@@ -167,11 +181,13 @@ class Text:
         for stack in self.stacks:
             yield STACK, self.stack(*stack)
         if any(self.notes(thread) for thread in self.events):
-            yield FORMATS, formats()
+            yield FORMATS, formats(self.verdicts)
+        for span, rows in self.ticks:
+            yield TICKS, struct.pack("<QII", span, len(rows), 0) + b"".join(struct.pack("<QQ", *row) for row in rows)
         for thread in self.events:
             yield DATA, self.data(thread)
         if self.status is not None:
-            last = max(event[2] for events in self.events.values() for event in events)
+            last = max(event[2] or 0 for events in self.events.values() for event in events)
             records = sum(len(events) for events in self.events.values())
             yield END, struct.pack("<QQQiI", records, 0, last, self.status, 0)
 

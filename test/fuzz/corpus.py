@@ -58,14 +58,56 @@ end 0
 """
 
 
+# Values of calls: (name, offset, size, flags, more), of a type of events each.
+SIGNED, TEXT_FLAG, PLACED, HEX, ARGUMENT, RESULT, ID, FAULTS, BOOL, CHAR, ENUM, MISSING, FLOAT, GROUP, CUT, ADDRESS = (
+    1 << i for i in range(16))
+CALL = [("function", 0, 4, ID), ("faults", 4, 4, FAULTS), ("set", 8, 1, BOOL), ("letter", 9, 1, CHAR | SIGNED),
+        ("kind", 10, 2, ENUM | SIGNED, "ONE=1,TWO=2,MINUS=ffff"), ("mode", 12, 4, ENUM, "READ=1,WRITE=2,MAKE=40"),
+        ("path", 16, 4, TEXT_FLAG | PLACED), ("ratio", 20, 4, FLOAT), ("at", 24, 8, HEX | ADDRESS),
+        ("box", 32, 8, GROUP | HEX | CUT), ("box.x", 40, 4, SIGNED), ("box.in.low", 44, 4, 3 << 20 | 5 << 26),
+        ("box.in.tag", 48, 6, TEXT_FLAG | CUT), ("box.in.more.deep", 54, 2, SIGNED | 1 << 20 | 63 << 26),
+        ("gone", 504, 0, TEXT_FLAG | MISSING, "dropped"), ("d", 56, 8, FLOAT), ("empty", 504, 0, GROUP | TEXT_FLAG | MISSING, "struct")]
+RETURN = [("function", 0, 4, ID), ("faults", 4, 4, FAULTS), ("ret", 8, 8, SIGNED)]
+
+
+def value_formats():
+    rows = [(kind, name, role, row) for kind, name, role, fields in
+            ((16, "arguments", ARGUMENT, CALL), (17, "result", RESULT, RETURN)) for row in fields]
+    offsets, table = tracetext.strings([text for _, name, _, row in rows
+                                        for text in (name, row[0], "int", row[4] if len(row) > 4 else "")])
+    return struct.pack("<II", len(rows), len(table)) + b"".join(
+        struct.pack("<8I", kind, *offsets[4 * i:4 * i + 3], *row[1:3], row[3] | role, offsets[4 * i + 3])
+        for i, (kind, _, role, row) in enumerate(rows)) + table
+
+
+def with_values():
+    text = tracetext.Text("\n".join(EVERYTHING.splitlines()[:8]))
+    for call, faults in enumerate((0, 0xFFF, 1 << 7, 1 << 8)):
+        time = 100 + 100 * call
+        text.event(0, time, "entry", [0])
+        fixed = struct.pack("<IIBbhIHHfQQiI6sHd", 0, faults, 1, 65, -1, 0x43, 64, 5 | call << 13, 0.1, call, 4096 * call, -3,
+                            0xA8, b"abcdef", 0xFFFF, 1e300)
+        text.note(0, time, 16, fixed + b"a\"\n\xffe")
+        text.note(0, time + 50, 17, struct.pack("<IIq", 0, faults >> 7 & 1, -call))
+        text.event(0, time + 50, "exit", [0])
+    text.note(0, 900, 16, fixed[:20])
+    made = text.file()
+    return made[:64] + tracetext.chunk(tracetext.FORMATS, value_formats()) + made[64:]
+
+
 def traces():
     for name in sorted(os.listdir(os.path.join(FLOW, "traces"))):
         with open(os.path.join(FLOW, "traces", name), encoding="utf-8") as text:
             write("trace", name[:-4], tracetext.make(text.read()))
     everything = tracetext.make(EVERYTHING)
+    forged = tracetext.Text(EVERYTHING)
+    forged.ticks = [(0xFFFFFFFFFFFFFFFF, [(9, 3), (0, 0xFFFFFFFFFFFFFFFF)]), (1, [(150, 160), (120, 155)])]
+    forged.events[0] += [(14, 1, None, []), (15, 0xFFFFFFF, None, [])] * 20
+    write("trace", "forged-ticks", forged.file())
     write("trace", "everything", everything)
-    marks = tracetext.formats()
+    marks = tracetext.formats(False)
     write("trace", "forged-formats", everything + tracetext.chunk(tracetext.FORMATS, marks[:28] + b"\xff" * 8 + marks[36:]))
+    write("trace", "values", with_values())
     write("trace", "bad-check", everything[:63] + b"\1" + everything[64:-3] + bytes([everything[-3] ^ 1]) + everything[-2:])
     write("trace", "cut-short", everything[:-50])
     forged = struct.pack("<IIQQQ4xI", 0, 0xFFFFFFFF, 2**64 - 1, 2**64 - 1, 2**64 - 1, 0)
@@ -489,8 +531,190 @@ def blocks():
     write("blocks", "no-code", struct.pack("<H", 0) + frames)
 
 
+# Debug information: sections of ELF files (fuzz_types.c).
+
+SECTIONS = (".debug_abbrev", ".debug_str", ".debug_line_str", ".debug_loclists", ".debug_rnglists", ".debug_loc",
+            ".debug_ranges", ".debug_addr", ".debug_str_offsets", ".dynsym", ".dynstr", ".debug_info")
+TYPES_C = """enum color { RED, GREEN = 200, BLUE = -1 };
+typedef unsigned short port;
+typedef const port *ports;
+struct inner { short x; char tag[6]; float f; };
+struct outer { struct inner at; union { double d; long l; }; unsigned low : 3, high : 9; struct outer *next; int list[3][2]; };
+struct two { double d; int i; };
+struct chars { char text[200]; };
+int f(signed char a, port b, const char *c, enum color d, struct two e, struct outer *g, struct chars h, double i, _Bool j)
+{ return a + b + *c + d + e.i + g->low + h.text[1] + (int)i + j; }
+struct two pair(ports list, int (*call)(int), void *any, long double x) { return (struct two){*list + x, call(any != 0)}; }
+struct inner inner(volatile struct outer *of, __int128 wide, float _Complex z) { return of->at; }
+static __attribute__((noinline)) int part(struct outer *o, int unused) { return o->list[1][1]; }
+int whole(struct outer *o) { return part(o, 3) + part(o->next, 4); }
+"""
+TYPES_CC = """namespace ns { template <class T> struct Box { T value; const char *name; ~Box(); };
+struct Base { int id; virtual ~Base(); }; struct Derived : Base { bool set; Box<long> *box; static int count; };
+enum class Kind : unsigned char { A, B = 7 };
+int method(Derived &d, Kind k, Box<int> by, Derived &&e, decltype(nullptr), const char *const &t) { return d.id + (int)k + by.value + e.set + *t; }
+struct Plain { int a, b; Plain(int x) : a(x), b(x) {} int sum() const; };
+int Plain::sum() const { auto more = [this](int y) { return a + b + y; }; return more(a) * more(b); } }
+"""
+TYPES = {
+    "gcc-0": ("gcc", TYPES_C, "c", ["-O0"]), "gcc-2": ("gcc", TYPES_C, "c", ["-O2"]),
+    "gcc-dwarf3": ("gcc", TYPES_C, "c", ["-O1", "-gdwarf-3", "-gstrict-dwarf"]),
+    "gcc-sections": ("gcc", TYPES_C, "c", ["-O2", "-gdwarf-4", "-fdebug-types-section"]),
+    "clang-2": ("clang", TYPES_C, "c", ["-O2", "-gdwarf-5"]),
+    "g++-1": ("g++", TYPES_CC, "cc", ["-O1"]), "clang++-0": ("clang++", TYPES_CC, "cc", ["-O0", "-gdwarf-5"]),
+}
+
+
+def sections_of(data):
+    """The contents of an ELF file's sections, by name."""
+    place, = struct.unpack_from("<Q", data, 40)
+    size, count, names = struct.unpack_from("<3H", data, 58)
+    heads = [struct.unpack_from("<IIQQQQ", data, place + i * size) for i in range(count)]
+    texts = data[heads[names][4]:][:heads[names][5]]
+    return {texts[name:texts.index(b"\0", name)].decode(): data[at:at + length] for name, _, _, _, at, length in heads}
+
+
+def debug_sections(parts):
+    contents = [parts.get(name, b"") for name in SECTIONS]
+    return struct.pack("<11H", *map(len, contents[:-1])) + b"".join(contents)
+
+
+def types():
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (compiler, text, language, flags) in TYPES.items():
+            source, output = os.path.join(folder, "seed." + language), os.path.join(folder, name)
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(text)
+            subprocess.run([compiler, f"-ffile-prefix-map={folder}=.", "-g", *flags, "-w", "-nostdlib", "-shared", "-fPIC",
+                            "-o", output, "seed." + language], check=True, cwd=folder)
+            with open(output, "rb") as file:
+                write("types", name, debug_sections(sections_of(file.read())))
+
+
+# Hostile ones, as DWARF 4: (tag, children, attributes and forms).
+ABBREVIATIONS = (
+    (0x11, 1, (0x13, 0x0B, 0x25, 0x08)), (0x2E, 1, (0x11, 0x01)), (5, 0, (0x49, 0x13)), (0x16, 0, (0x49, 0x13)),
+    (1, 1, (0x49, 0x13)), (0x21, 0, (0x2F, 0x0B)), (0x17, 1, (0x0B, 0x0B)), (0x0D, 0, (0x49, 0x13)), (0x39, 1, ()),
+    (0x0F, 0, (0x49, 0x13)), (0x24, 0, (0x0B, 0x0B, 0x3E, 0x0B)), (1, 1, (0x49, 0x13, 0x0B, 0x06)))
+UNIT, FUNCTION, PARAMETER, TYPEDEF, ARRAY, RANGE, UNION, MEMBER, NAMESPACE, POINTER, BASE, SIZED = range(1, 13)
+
+
+def hostile(*rows, language=12):
+    """rows: bytes, and {name} where one begins, or (name,) where a reference to it is to be."""
+    abbreviations = b"".join(bytes([number, tag, children, *pairs, 0, 0])
+                             for number, (tag, children, pairs) in enumerate(ABBREVIATIONS, 1)) + b"\0"
+    rows = (bytes([UNIT, language]) + b"GNU C\0", *rows, b"\0")
+    places, at = {}, 11
+    for row in rows:
+        if isinstance(row, set):
+            places.update(dict.fromkeys(row, at))
+        at += len(row) if isinstance(row, bytes) else 4 * isinstance(row, tuple)
+    body = struct.pack("<HIB", 4, 0, 8) + b"".join(
+        struct.pack("<I", places[row[0]]) if isinstance(row, tuple) else row for row in rows if not isinstance(row, set))
+    return debug_sections({".debug_abbrev": abbreviations, ".debug_info": struct.pack("<I", len(body)) + body})
+
+
+def function_of(*types):
+    """A function whose parameters have these types."""
+    parameters = [part for name in types for part in (bytes([PARAMETER]), (name,))]
+    return bytes([FUNCTION]) + struct.pack("<Q", 0x1000), *parameters, b"\0"
+
+
+def hostile_types():
+    circle = ({"t"}, bytes([TYPEDEF]), ("t",))
+    write("types", "circle", hostile(*function_of("t", "p", "a", "s", "b"), *circle, {"p"}, bytes([POINTER]), ("p",),
+                                     {"a"}, bytes([ARRAY]), ("t",), bytes([RANGE, 3, 0]),
+                                     {"s"}, bytes([ARRAY]), ("s",), bytes([RANGE, 3, 0]),
+                                     {"b"}, bytes([UNION, 8, MEMBER]), ("b",), bytes([MEMBER]), ("a",), b"\0"))
+    ways = [part for i in range(24) for part in
+            ({f"u{i}"}, bytes([UNION, 16]), *[bytes([MEMBER]), (f"u{i + 1}",)] * 8, b"\0")]
+    write("types", "many-ways", hostile(*function_of("u0"), *ways, {"u24"}, bytes([BASE, 8, 5])))
+    arrays = [part for i in range(12) for part in
+              ({f"a{i}"}, bytes([SIZED]), (f"a{i + 1}",), struct.pack("<I", 16 << 2 * (12 - i)), b"\0")]
+    write("types", "many-elements", hostile(*function_of("a0"), *arrays, {"a12"}, bytes([BASE, 16, 5])))
+    write("types", "deep", hostile(*function_of("i"), bytes([NAMESPACE]) * 8000, {"i"}, bytes([BASE, 4, 5]), bytes(8000),
+                                   language=4))
+
+
+# Values and conditions (fuzz_values.c).
+
+VALUES = {
+    "numbers": "f a=arg1:s64 b=arg2:u8 c=arg3:x16 d=arg4:u32 seventh=arg7:s32\nf: a > 3 && b != 7 || !(c & 0x10) && d < -1",
+    "arithmetic": "f a=arg1:s64 b=arg2:u64\nf: a * 3 - b / 2 % 5 << 2 >= ~a ^ (b >> 1 | 7)",
+    "memory": "f:deep=+8(-16(+0(arg2))):s32 far=+1000000(arg1)\nf: deep == 5 && +4(+0(arg3)):u8 > 'a'",
+    "texts": "f path=arg1:string more=+0(arg2):string[200] third=arg3:ustring[1]\nf: path == \"/etc/\\\"x\" && more ~ \"*.c?\\*\"",
+    "vectors": "f %xmm0 x=%xmm7:f32 y=%xmm3:f64 p=+8(arg1):f64\nf: arg1 == 1",
+    "result": "f ret retval:s32 m=+8($retval):string v=ret:f64\n<",
+    "callers": "f $tid arg1 $comm $pid $time\nf: $tid == 4711 && $comm ~ \"w*\" || $time % 8 == $pid",
+    "later": "t\nt: node->next.left == 3 && name == \"x\" || mode ~ \"a*\"",
+    "method": "ns::A::m(int):arg1:u64 arg2\nns::A::m(int): arg2:s16 <= arg1 == !arg3",
+    "brackets": "f arg1\nf: " + "(" * 12 + "arg1" + ")" * 12 + "".join(f" && (arg{i}:u8 || arg{i + 1} == {i})" for i in range(1, 7)),
+    "sums": "f key=arg1:u64 name=arg2:string amount=+8(arg3):s16\nf: key > 3", "sums-at-return": "f tid=$tid key=ret:u8 amount=+0(ret):s64\n<",
+    "wrong": "f:arg1:s65\nf: arg1 = 3", "unsigned": "f a=arg1:u64\nf: a < 0",
+}
+
+
+def values():
+    for name, text in VALUES.items():
+        write("values", name, text.encode())
+
+
+# Programs (fuzz_bpf.c): (code, destination, source, offset, constant).
+
+def program(*rows):
+    return b"".join(struct.pack("<BBhi", code, source << 4 | to, offset, number) for code, to, source, offset, number in rows)
+
+
+EXIT, NOTHING, KEY = (0x95, 0, 0, 0, 0), (0xB7, 0, 0, 0, 0), (0x7A, 10, 0, -8, 2)
+
+
+def look_up(number):
+    return (KEY, (0xBF, 2, 10, 0, 0), (0x07, 2, 0, 0, -8), (0x18, 1, 1, 0, number), (0, 0, 0, 0, 0), (0x85, 0, 0, 0, 1))
+
+
+def programs():
+    alu = [(0xBF, 6, 1, 0, 0), (0x79, 2, 6, 8, 0), (0x79, 3, 6, 16, 0), (0xB7, 0, 0, 0, 3)]
+    for width in (4, 7):
+        alu += [(width | code | 8, 2, 3, 0, 0) for code in range(0, 0xD0, 0x10) if code != 0x80]
+        alu += [(width | code, 0, 0, 0, 5) for code in range(0, 0xD0, 0x10) if code != 0x80]
+        alu += [(width | 0x38, 2, 3, 1, 0), (width | 0x98, 3, 2, 1, 0), (width | 0xB8, 3, 2, 8, 0), (width | 0x80, 2, 0, 0, 0)]
+    alu += [(0xD4, 2, 0, 0, 16), (0xDC, 2, 0, 0, 32), (0xD7, 2, 0, 0, 64), (0x0F, 0, 2, 0, 0), EXIT]
+    write("bpf", "arithmetic", program(*alu))
+    jumps, known, forget = [(0x79, 0, 1, 0, 0)], ((0x79, 2, 1, 8, 0), (0x79, 3, 1, 16, 0)), (0xB7, 4, 0, 0, 0)
+    for code in (0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70, 0xA0, 0xB0, 0xC0, 0xD0):
+        for row in ((5 | code | 8, 2, 3, 2, 0), (6 | code, 2, 0, 2, 7)):
+            jumps += [*known, forget, row, (0xB7, 4, 0, 0, code), (0x0F, 0, 4, 0, 0), forget]
+    write("bpf", "jumps", program(*jumps, (0x05, 0, 0, 0, 0), (0x06, 0, 0, 0, 0), EXIT))
+    loads = [(mode | size, to, 1, 8, 0) for mode in (0x61, 0x81) for to, size in ((2, 0), (3, 8), (4, 16), (5, 24))
+             if mode | size != 0x99]
+    stack = [(0x7B, 10, 2, -8, 0), (0x63, 10, 3, -16, 0), (0x6A, 10, 0, -12, -7), (0x73, 10, 4, -10, 0),
+             (0x72, 10, 0, -9, 9), (0x69, 0, 10, -10, 0), (0x79, 5, 10, -16, 0), (0x0F, 0, 5, 0, 0)]
+    write("bpf", "memory", program(*loads, *stack, EXIT))
+    atomic = [(0x79, 2, 1, 8, 0), (0x79, 0, 1, 16, 0), (0x7B, 10, 0, -8, 0)]
+    for size in (0xC3, 0xDB):
+        atomic += [(size, 10, 2, -8, code) for code in (0, 0x40, 0x50, 0xA0, 1, 0x41, 0x51, 0xA1, 0xE1, 0xF1)]
+    write("bpf", "atomic", program(*atomic, (0x0F, 0, 2, 0, 0), EXIT))
+    known = ((0x55, 0, 0, 1, 0), EXIT)
+    write("bpf", "map", program(*look_up(0), *known, (0x7A, 0, 0, 40, 5), (0xB7, 2, 0, 0, 3), (0xDB, 0, 2, 8, 1),
+                                (0x79, 0, 0, 40, 0), EXIT))
+    write("bpf", "map-range", program((0x79, 6, 1, 0, 0), (0x57, 6, 0, 0, 47), *look_up(0), *known,
+                                      (0x0F, 0, 6, 0, 0), (0x71, 0, 0, 0, 0), EXIT))
+    write("bpf", "map-edge", program((0x79, 6, 1, 0, 0), (0x25, 6, 0, 10, 15), *look_up(1), *known, (0x0F, 0, 6, 0, 0),
+                                     (0x72, 0, 0, 0, 1), NOTHING, EXIT))
+    # What sum.c puts: raise a number of the value, in 16 tries.
+    write("bpf", "map-raise", program((0x79, 6, 1, 8, 0), *look_up(0), *known, (0xBF, 3, 0, 0, 0), (0xB7, 4, 0, 0, 16), (0x79, 1, 3, 16, 0),
+                                      (0xBD, 6, 1, 5, 0), (0xBF, 0, 1, 0, 0), (0xDB, 3, 6, 16, 0xF1), (0x1D, 0, 1, 2, 0), (0x07, 4, 0, 0, -1),
+                                      (0x55, 4, 0, -7, 0), NOTHING, EXIT))
+    write("bpf", "helpers", program((0x79, 6, 1, 0, 0), (0x57, 6, 0, 0, 15), (0xBF, 1, 10, 0, 0), (0x07, 1, 0, 0, -24),
+                                    (0xB7, 2, 0, 0, 24), (0x85, 0, 0, 0, 2), (0xBF, 1, 10, 0, 0), (0x07, 1, 0, 0, -16),
+                                    (0xBF, 2, 6, 0, 0), (0xBF, 3, 0, 0, 0), (0x85, 0, 0, 0, 3), EXIT))
+    write("bpf", "spilled", program((0x7B, 10, 1, -8, 0), (0x79, 6, 10, -8, 0), (0x79, 0, 6, 56, 0), (0x18, 3, 0, 0, -1),
+                                    (0, 0, 0, 0, 0x7FFFFFFF), (0x3F, 0, 3, 0, 0), EXIT))
+    write("bpf", "refused", program((0xBF, 0, 1, 0, 0), EXIT))
+
+
 if __name__ == "__main__":
-    for part in (traces, cores, host, agent, elfs, texts, remote, isa, blocks):
+    for part in (traces, cores, host, agent, elfs, texts, remote, isa, blocks, types, hostile_types, programs, values):
         part()
     size = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(CORPUS) for name in names)
     print(f"{size} bytes")

@@ -75,8 +75,8 @@ static void show(const struct trace *trace, const struct view_filter *filter, st
 	struct calltap_diag diag = {0};
 	struct walk walk;
 
-	ignore(info_print(trace, false, true, out, &diag));
-	ignore(info_print(trace, true, false, out, &diag));
+	ignore(info_print(trace, NULL, false, true, out, &diag));
+	ignore(info_print(trace, NULL, true, false, out, &diag));
 	ignore(replay_run(trace, filter, &replay, out, &walk, &diag));
 	ignore(graph_run(trace, filter, &whole, out, &walk, &diag));
 	ignore(graph_run(trace, filter, &around, out, &walk, &diag));
@@ -96,6 +96,25 @@ static void show(const struct trace *trace, const struct view_filter *filter, st
 		const struct export_options options = {.size = sizeof(options)};
 
 		ignore(export_at(i)->run(trace, filter, &options, out, &walk, &diag));
+	}
+}
+
+/* Calls by a value of theirs. */
+static void report_values(const struct trace *trace, const struct view_filter *filter, struct out *out)
+{
+	static const char *const texts[] = {"*(box)", "m*(path)", "*:="};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct report_options options = {.size = sizeof(options), .sort = REPORT_CALLS, .json = i == 1};
+		struct calltap_diag diag = {0};
+		struct report report;
+
+		if (report_parse_by(&options.by, &options.value, texts[i], &diag))
+			abort();
+		if (!report_run(&report, trace, filter, &options, &diag))
+			report_print(&report, &options, out);
+		report_clear(&report);
+		by_value_destroy(options.value);
 	}
 }
 
@@ -160,6 +179,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_taken = 1;
 		show(trace, &all, out);
 		show(trace, &some, out);
+		report_values(trace, &all, out);
 		trace_close(trace);
 	}
 	close(fd);

@@ -30,12 +30,16 @@ HOST_PARTS = {
     "attach": {"elf"},
     "types": {"elf"},
     "core": {"trace"},
-    "view": {"trace"},
+    "terminal": set(),
+    "view": {"trace", "terminal", "elf"},  # of elf the filters
+    "tui": {"trace", "view", "terminal"},
     "export": {"trace", "view"},
-    "html": {"trace", "view", "export"},  # of export the texts of calls' values
+    "diff": {"trace", "view"},
+    "tracefs": {"trace", "remote", "elf"},  # of elf the globs
+    "html": {"trace", "view", "export", "diff"},  # of export the texts of calls' values
 }
 # The rooms of a session use each other: a session has targets, instances and hooks, and each of these knows its session.
-SESSION_ROOMS = {"session", "target", "instance", "hook", "values"}
+SESSION_ROOMS = {"session", "target", "instance", "hook", "brief", "values"}
 HOST_PARTS.update({room: SESSION_ROOMS | {"trace", "elf", "stock", "types", "attach", "core", "remote"} for room in SESSION_ROOMS})
 # What others may include from the rooms of a session.
 SESSION_HEADERS = {"session/record.h", "session/choose.h", "instance/settings.h", "hook/profile.h", "hook/triggers.h",

@@ -26,7 +26,7 @@ def known_names(root):
         found |= set(NAME.findall(code(root, path)))
     for path in lint.files(root, ".c", ".h", ".S", under="src"):
         text = code(root, path)
-        found |= set(re.findall(r'"(CALLTAP_\w+)="', text))
+        found |= set(re.findall(r'"(CALLTAP_\w+)="', text)) | set(re.findall(r'\bgetenv\("(CALLTAP_\w+)"\)', text))
         found |= set(re.findall(r"\bcalltap_\w+", LITERAL.sub("", text))) | set(re.findall(r'"(calltap_\w+)"', text))
     return found
 
@@ -76,6 +76,7 @@ GOOD = {
     "all there": {**HEADER, "src/host/a.c": 'const char *f = "CALLTAP_A_ONE", *g = "CALLTAP_PID=";\n',
                   "README.md": "CALLTAP_PID, CALLTAP_A_*, `calltap_a()`, libcalltap_x, our-calltap_x\n",
                   "doc/man/calltap_a.3": ".TH CALLTAP_A 3\n.SH X\n\\fBCALLTAP_A_ONE\\fR, \\fBcalltap_a\\fR(3)\n"},
+    "variable that is read": {**HEADER, "README.md": "CALLTAP_B\n", "src/host/a.c": 'char *f = getenv("CALLTAP_B");\n'},
     "name of the source alone": {**HEADER, "src/cmd/a.c": "const char *f = CALLTAP_VERSION; /* CALLTAP_B */\n"},
 }
 

@@ -1,6 +1,7 @@
 /*
  * Backtraces at every single instruction: a SIGTRAP comes (steps.h of the CPU), and its handler walks the stack,
- * between any two instructions of main() -> outer() -> middle() -> leaf() and back.
+ * between any two instructions of main() -> outer() -> middle() -> leaf() and back, also where leaf() is called in
+ * place of a return.
  *
  *     steps [FILE]    FILE gets the number of instructions looked at
  *
@@ -17,9 +18,9 @@
 
 #define FRAMES_MAX 64
 
-enum { LEAF, MIDDLE, OUTER, MAIN, FUNCTIONS };
+enum { LEAF, PASSES, MIDDLE, OUTER, MAIN, FUNCTIONS };
 
-static const char *const names[FUNCTIONS] = {"leaf", "middle", "outer", "main"};
+static const char *const names[FUNCTIONS] = {"leaf", "passes", "middle", "outer", "main"};
 static uintptr_t starts[FUNCTIONS], ends[FUNCTIONS]; /* the functions' text */
 static int open_frames[FUNCTIONS + 1];		     /* as the instructions tell them, main() first */
 static int depth;
@@ -33,9 +34,22 @@ TRACED int leaf(int x)
 	return x * 3 + 1;
 }
 
+/* Ends with a tail call, with and without optimizations. */
+#ifdef __clang__
+TRACED int passes(int x)
+{
+	__attribute__((musttail)) return leaf(x + 1);
+}
+#else
+TRACED __attribute__((optimize("O2"))) int passes(int x)
+{
+	return leaf(x + 1);
+}
+#endif
+
 TRACED int middle(int x)
 {
-	int sum = leaf(x) + leaf(x + 1);
+	int sum = leaf(x) + passes(x);
 
 	NO_TAIL_CALL();
 	return sum;
@@ -109,7 +123,9 @@ UNTRACED static void complain(const struct walk *walk)
 /* The program is in `function`: it was called, or returned to, or goes on. */
 UNTRACED static void follow(int function)
 {
-	if (depth > 1 && open_frames[depth - 2] == function)
+	if (function == LEAF && depth && open_frames[depth - 1] == PASSES)
+		open_frames[depth - 1] = LEAF;
+	else if (depth > 1 && open_frames[depth - 2] == function)
 		depth--;
 	else if ((!depth || open_frames[depth - 1] != function) && depth <= FUNCTIONS)
 		open_frames[depth++] = function;
@@ -166,7 +182,7 @@ int main(int argc, char **argv)
 	volatile int result = outer(2); /* once before, for what is done at a first call only */
 	FILE *file;
 
-	learn_text((void *(*const[])(void)){(void *)leaf, (void *)middle, (void *)outer, (void *)main});
+	learn_text((void *(*const[])(void)){(void *)leaf, (void *)passes, (void *)middle, (void *)outer, (void *)main});
 	sigaction(SIGTRAP, &action, NULL);
 	for (int i = 0; i < STEPS_ROUNDS; i++) {
 		depth = 0;

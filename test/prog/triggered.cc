@@ -54,6 +54,13 @@ TRACED static void other(void)
 	sum = sum + 5;
 }
 
+/* Ends with a tail call of a function that no trigger is about. */
+TRACED __attribute__((optimize("O2"))) static void passes(void)
+{
+	sum = sum + 7;
+	other();
+}
+
 TRACED static void tick(void)
 {
 	usleep(500);
@@ -152,7 +159,7 @@ UNTRACED static bool act(const char *word, const char *value)
 	static const struct {
 		const char *name;
 		void (*function)(void);
-	} simple[] = {{"early", early}, {"middle", middle}, {"late", late}, {"quick", quick}};
+	} simple[] = {{"early", early}, {"middle", middle}, {"late", late}, {"quick", quick}, {"passes", passes}};
 
 	for (auto &known : simple)
 		if (!strcmp(word, known.name)) {

@@ -3,7 +3,9 @@
  * turns, with a pause after each.  Each turn calls step() five times, every
  * tenth rare() once; doze() is open for the pause.
  *
- *     watched THREADS TURNS PAUSE_US
+ *     watched THREADS TURNS PAUSE_US [FILE]
+ *
+ * The last turn of each thread waits until there is no such file; with 0 TURNS the threads take turns until then.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -13,6 +15,7 @@
 #define THREADS_MAX 64
 
 static long turns, pause_us;
+static const char *awaited;
 
 TRACED static unsigned step(unsigned x)
 {
@@ -36,11 +39,18 @@ TRACED static void doze(void)
 	usleep((useconds_t)pause_us);
 }
 
+UNTRACED static int is_awaited(void)
+{
+	return awaited && !access(awaited, F_OK);
+}
+
 TRACED static void *work(void *arg)
 {
 	unsigned x = (unsigned)(size_t)arg;
 
-	for (long i = 0; i < turns; i++) {
+	for (long i = 0; turns ? i < turns : is_awaited(); i++) {
+		while (i + 1 == turns && is_awaited())
+			usleep(1000);
 		x = turn(x, i);
 		if (pause_us)
 			doze();
@@ -55,6 +65,7 @@ int main(int argc, char **argv)
 
 	turns = argc > 2 ? atol(argv[2]) : 100;
 	pause_us = argc > 3 ? atol(argv[3]) : 1000;
+	awaited = argc > 4 ? argv[4] : NULL;
 	if (count > THREADS_MAX)
 		return 2;
 	printf("running %d\n", (int)getpid());

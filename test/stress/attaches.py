@@ -33,10 +33,10 @@ SLACK = 2048  # bytes: the code of a thread that loads the agent (NATIVE_CODE_MA
 ERRAND = 6  # seconds: a thread that loads the agent is back by then, whatever has become of the tool
 SESSIONS = ((), ("--mode", "block"), ("-p", "function"), ("-t", "2us"), ("--max-depth", "4"), ("-g", "nested"), ("--no-graph", "nested"),
             ("-l", "leaf"), ("-l", "*deep*"), ("--no-fork",), ("--mode", "overwrite"), ("--mode", "drop"),
-            ("-p", "nop"))
+            ("-p", "nop"), ("--time", "adaptive"), ("--time", "adaptive", "--time-small", "100000", "--mode", "block"))
 # Of a program that has not the functions of attacked.cc.
 ALL_SESSIONS = ((), ("-l", "*:*"), ("-l", "libc.so*:*"), ("-l", "libcrypto*:*"), ("-p", "function"), ("-t", "2us"), ("--max-depth", "4"),
-                ("--mode", "overwrite"), ("--mode", "drop"), ("-p", "nop"))
+                ("--mode", "overwrite"), ("--mode", "drop"), ("-p", "nop"), ("--time", "adaptive", "--time-small", "100000"))
 TRIGGERS = (("--stack-when", "deep > 1ms"), ("--stack-when", "leaf"), ("--run-when", "nested > 1us => true"),
             ("--mode", "overwrite", "--snapshot-when", "thrown_deep > 1us"))
 SETTINGS = ("tracing=off", "tracing=on", "tracer=function graph= no-graph= max-depth= threshold=", "tracer=function_graph",

@@ -65,6 +65,8 @@ class Run:
         self.plain_status, self.plain_output, usual = plain[self.kind]
         self.blow = chance.choice([arguments.only] if arguments.only else BLOWS)
         self.options = ["--mode", chance.choice(MODES), *chance.choice(STUBS)]
+        if "overwrite" not in self.options and "function" not in self.options and chance.random() < 0.3:
+            self.options += ["--time", "adaptive", "--time-small", chance.choice(("64", "100000"))]
         self.delay = chance.choice((chance.uniform(0, 0.012), usual * chance.random(),
                                     usual * chance.uniform(0.8, 1.1)))
         self.pause = chance.choice((0.02, 0.2, 1.5, 10)) if arguments.long else chance.choice((0.02, 0.2))
@@ -184,8 +186,9 @@ class Run:
             expect(whole or self.never_began(status), f"output {output!r}")
 
     def never_began(self, status):
-        """No room even for the trace's first lines: refused before the program ran."""
-        return self.blow in ("disk", "file size") and status == 1 and "cannot write" in self.text("errors")
+        """No room even for the trace's first lines, or for a file of shared memory: refused before the program ran."""
+        said = self.text("errors")
+        return self.blow in ("disk", "file size") and status == 1 and ("cannot write" in said or "no memory for --time" in said)
 
     def check_trace(self):
         if not os.path.exists(self.trace):

@@ -54,7 +54,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 15u
+#define CALLTAP_ABI_VERSION 20u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -101,6 +101,8 @@ enum calltap_msg_type {
 	CALLTAP_MSG_UNWINDERS = 49, /* no more than a head; the agent answers in the state in which it takes RELEASE */
 	CALLTAP_MSG_HEADS = 50,	    /* give heads of functions their own bytes back; as UNWINDERS */
 	CALLTAP_MSG_PROGRAMS = 51,
+	CALLTAP_MSG_COUNTS = 52,
+	CALLTAP_MSG_TIMES = 53,
 };
 
 struct calltap_msg {
@@ -251,6 +253,25 @@ struct calltap_msg_programs {
 	uint64_t size;
 };
 
+/*
+ * Where programs count (maps.h): a struct calltap_map in a memfd that comes along.  In front of PROGRAMS, whose answer
+ * is also about this; once for each process image.
+ */
+struct calltap_msg_counts {
+	struct calltap_msg head;
+	uint64_t size;
+	uint32_t flags; /* CALLTAP_COUNTS_* */
+	uint32_t reserved;
+};
+#define CALLTAP_COUNTS_ONE    1u /* this process alone: its forked children do not count */
+#define CALLTAP_COUNTS_NEWEST 2u /* a key without room takes that of another one (maps.h) */
+
+/* Whose calls have times (times.h): a struct calltap_times in a memfd that comes along, in front of the first PLAN. */
+struct calltap_msg_times {
+	struct calltap_msg head;
+	uint64_t size;
+};
+
 struct calltap_msg_programs_done {
 	struct calltap_msg head;
 	int32_t error; /* -errno: the process runs no programs, and records no values; else 0 */
@@ -311,6 +332,7 @@ enum calltap_plan_live {
 #define CALLTAP_SITE_PROFILE	256u  /* tracer "profile": counted in the thread's table, no records */
 #define CALLTAP_SITE_TRIGGER	512u  /* the exit asks whether the call took longer than the function's limit */
 #define CALLTAP_SITE_HANDLED	1024u /* goes to the dispatcher of handlers; with CALL: nobody waits for the exit */
+#define CALLTAP_SITE_BRIEF	4096u /* calls may be brief (times.h); id is below CALLTAP_TIMES_FUNCTIONS */
 #define CALLTAP_SITE_HEAD	2048u /* no site but the head that leads to a block (patch/blocks.h) */
 
 struct calltap_site {
@@ -553,6 +575,7 @@ _Static_assert(sizeof(struct calltap_msg_detach) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_handlers) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_handlers_done) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_programs) == 16, "ABI");
+_Static_assert(sizeof(struct calltap_msg_counts) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_programs_done) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_release) + CALLTAP_RELEASE_MAX * 8 <= CALLTAP_MSG_MAX, "ABI");
 _Static_assert(sizeof(struct calltap_msg_heads_done) == 16, "ABI");

@@ -65,6 +65,7 @@ enum calltap_chunk_type {
 	CALLTAP_CHUNK_STACK = 11,    /* struct calltap_file_stack, its array, strings: frames open at an attach */
 	CALLTAP_CHUNK_HISTORY = 12,  /* array of struct calltap_file_history: where a flight recorder's memory begins */
 	CALLTAP_CHUNK_FORMATS = 13,  /* struct calltap_file_formats, its array, strings: what EVENT records hold */
+	CALLTAP_CHUNK_TICKS = 14,    /* struct calltap_file_ticks, its array: when brief records were written */
 };
 
 struct calltap_file_clock {
@@ -170,8 +171,9 @@ struct calltap_file_frame {
 /*
  * Records of one thread in order, split by column so that they compress:
  *   heads   count x uint32_t: kind << 28 | id
- *   times   count x LEB128 of the zigzag difference of the full time (ticks)
- *           to the record before (modulo 2^64); the first one to base_ticks
+ *   times   for each record that is not brief, LEB128 of the zigzag difference
+ *           of the full time (ticks) to the one before (modulo 2^64); the first
+ *           one to base_ticks.  When brief records come first, base_ticks is that of the last time before them.
  *   extras  the words behind the heads of longer records, 8 bytes each, in order; calltap_record_words() tells how many
  * TIME records are dropped: each record's full time is in the stream.
  */
@@ -185,6 +187,22 @@ struct calltap_file_data {
 	uint64_t number;      /* counts up per thread from 0; a gap is lost data */
 	uint32_t check;	      /* of the streams as stored; trace_writer_chunk() fills it in */
 	uint32_t events;      /* EVENT records in the chunk */
+};
+
+/*
+ * A brief record (record.h) is younger than the last record before it, in its thread, that has a time, and older than
+ * the next one that has.  Besides, it is not more than `span` ticks younger than that last one; or, if that one's time
+ * is within a row of the array, no later than the row's `to`.  Of several TICKS chunks the greatest span holds, and all
+ * rows. doc/design/clock.md has the argument.
+ */
+struct calltap_file_ticks {
+	uint64_t span;
+	uint32_t count; /* rows */
+	uint32_t reserved;
+};
+
+struct calltap_file_late {
+	uint64_t from, to; /* both included */
 };
 
 /* Flags of a field: the meaning of its bytes. */
@@ -219,6 +237,19 @@ struct calltap_file_data {
 #define CALLTAP_FIELD_GROUP   8192u
 #define CALLTAP_FIELD_CUT     16384u /* with GROUP: it has more members; with TEXT: it goes on if it has no NUL here */
 #define CALLTAP_FIELD_POINTER 32768u /* an address: 0 is NULL */
+/* With PLACED: where CALLTAP_PLACE_CUT is set, the size of all of it in the program follows it, as 8 bytes. */
+#define CALLTAP_FIELD_COUNTED 65536u
+/*
+ * No value: what the text of the row before is a list of.  Its size and flags are those of one element, and its offset
+ * is of no meaning; a TEXT is an element of any size that is not shown.
+ */
+#define CALLTAP_FIELD_ELEMENT 131072u
+/*
+ * The first member of a structure that may have a value or none: where this number has a name (ENUM), the name is
+ * shown in place of the structure, and what the other fields have means nothing.  Else the other member, or the
+ * structure that its members are of, is shown in place of it.
+ */
+#define CALLTAP_FIELD_GUARD 262144u
 /* A number's bits that are the field: the first one, and how many, each a number of 6 bits; 0 bits: all of them. */
 #define CALLTAP_FIELD_BIT_AT  20
 #define CALLTAP_FIELD_BITS_AT 26
@@ -258,5 +289,6 @@ _Static_assert(sizeof(struct calltap_file_thread) == 64, "format");
 _Static_assert(sizeof(struct calltap_file_data) == 48, "format");
 _Static_assert(sizeof(struct calltap_file_field) == 32, "format");
 _Static_assert(sizeof(struct calltap_file_history) == 16, "format");
+_Static_assert(sizeof(struct calltap_file_ticks) == 16, "format");
 
 #endif

@@ -148,6 +148,9 @@ enum calltap_event_kind {
 	CALLTAP_EVENT_LEFT = 4,	   /* the function returned */
 	CALLTAP_EVENT_OFTEN = 8,   /* the function was called `often` times within `window` ticks */
 	CALLTAP_EVENT_THREW = 16,  /* an exception ended a call */
+	/* Values of a call are what was asked for (helper TELL, program.h); besides the others, at its entry or exit.
+	 */
+	CALLTAP_EVENT_CHOSEN = 32,
 };
 
 #define CALLTAP_EVENT_RECORDED 1u /* by the first instance; else the call is one of further instances alone */
@@ -158,13 +161,16 @@ struct calltap_limit {
 	uint64_t window; /* CALLTAP_EVENT_OFTEN, ticks */
 	uint32_t often;
 	uint32_t kinds; /* enum calltap_event_kind, ored: what else is wanted.  ENTERED and OFTEN need FULL_ENTRY, LEFT
-			   FULL_EXIT */
+			   FULL_EXIT, CHOSEN both */
 	/* Written by the threads that call the function. */
 	uint64_t last; /* ticks at the last event of an entry */
 	uint64_t window_start;
 	uint64_t window_calls;
-	uint64_t held_back; /* events that came within min_gap of the last one */
-	uint64_t last_exit; /* ticks at the last event of an exit */
+	uint64_t held_back;   /* events that came within min_gap of the last one */
+	uint64_t last_exit;   /* ticks at the last event of an exit */
+	uint64_t last_chosen; /* CHOSEN: since when `chosen` is about events that came within min_gap */
+	uint64_t chosen;      /* bits that were told since */
+	uint64_t reserved[6];
 };
 
 /* Event n (from 0) lies at index n % slots; a reader has it whole if `number` is n + 1 before and after. */
@@ -176,7 +182,7 @@ struct calltap_event {
 	uint64_t entry_ticks; /* when the call began, 0 = not known */
 	uint64_t exit_ticks;  /* when the call ended, 0 = not yet */
 	uint32_t flags;	      /* CALLTAP_EVENT_RECORDED */
-	uint32_t reserved0;
+	uint32_t chosen;      /* CHOSEN: bit N for the number N that helper TELL was told */
 	uint64_t reserved[2];
 };
 
@@ -211,7 +217,7 @@ _Static_assert(sizeof(struct calltap_profile) == 64, "ABI");
 _Static_assert(sizeof(struct calltap_profile_entry) == 64, "ABI");
 _Static_assert(sizeof(struct calltap_profile_histogram) == 1280, "ABI");
 _Static_assert(sizeof(struct calltap_profile_caller) == 32, "ABI");
-_Static_assert(sizeof(struct calltap_limit) == 64, "ABI");
+_Static_assert(sizeof(struct calltap_limit) == 128, "ABI");
 _Static_assert(sizeof(struct calltap_event) == 64, "ABI");
 _Static_assert(sizeof(struct calltap_triggers) == 128, "ABI");
 

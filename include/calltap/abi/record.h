@@ -21,6 +21,14 @@
  *     59..44  type      CALLTAP_EVENT_*
  *     43..32  words     of the whole record, 1 to CALLTAP_EVENT_WORDS_MAX
  *
+ * Brief records have no time and are 4 bytes long: a kind and an id, as in a
+ * head's upper half.  Two of them share a word, the lower half is the earlier
+ * one.  The highest bit of the id makes an entry a TAIL.  Where a word of
+ * another record comes next and one half is left over, that half is
+ * CALLTAP_RECORD_PAD.  A word whose lower half is a brief record and whose
+ * upper half is 0 is one that the writer is still at work on.
+ * doc/design/clock.md has what is known of a brief record's time.
+ *
  * The high half of the clock comes from the sub-buffer's head (ring.h) and
  * from each CALLTAP_REC_TIME after it; a writer emits one before the first
  * record whose high half differs.  A word of 0 is a slot that was taken and
@@ -71,6 +79,9 @@ enum calltap_record_kind {
 	 */
 	CALLTAP_REC_OPEN = 12,
 	CALLTAP_REC_EVENT = 13, /* an event of a type and a size that the id holds */
+	/* As ENTRY (or TAIL: CALLTAP_BRIEF_TAIL) and EXIT, in a brief record. */
+	CALLTAP_REC_BRIEF_ENTRY = 14,
+	CALLTAP_REC_BRIEF_EXIT = 15,
 	CALLTAP_REC_KINDS
 };
 
@@ -81,8 +92,20 @@ enum calltap_record_kind {
 
 /* Types with numbers that this header assigns. */
 #define CALLTAP_EVENT_MARK	 1u   /* a text that a program or a tool writes into the trace, padded with zeros */
+#define CALLTAP_EVENT_VERDICT	 2u   /* struct calltap_event_verdict, in front of the EXIT of a call */
 #define CALLTAP_EVENT_VALUES	 16u  /* and above: values of calls (program.h), laid out by FORMATS */
 #define CALLTAP_EVENT_MARK_BYTES 255u /* bytes of a mark's text at the most */
+
+/*
+ * The innermost open call of the function is not to be shown, for its result is not what was asked for; with
+ * CALLTAP_VERDICT_HIDE (program.h) nor is what it has called.
+ */
+struct calltap_event_verdict {
+	uint32_t function; /* its id */
+	uint8_t verdict;   /* enum calltap_verdict */
+	uint8_t reserved[3];
+};
+#define CALLTAP_VERDICT_BYTES 5u /* of these, in the event */
 
 /* Where a text lies in its event. */
 struct calltap_event_place {
@@ -95,6 +118,12 @@ struct calltap_event_place {
 #define CALLTAP_PLACE_NULL  0xc000u /* both: there is no text, for its address was 0 */
 
 #define CALLTAP_RECORD_OPEN_MAX 64 /* frames that are told at the beginning of a sub-buffer */
+
+/* In the id of a BRIEF_ENTRY: the innermost frame has tail-called the function, as by a TAIL. */
+#define CALLTAP_BRIEF_TAIL (1u << 27)
+
+/* In place of a brief record: half a word that holds none. */
+#define CALLTAP_RECORD_PAD 0xffffffffu
 
 static inline uint64_t calltap_record_make(enum calltap_record_kind kind, uint32_t id, uint32_t time_low)
 {
@@ -109,6 +138,32 @@ static inline unsigned calltap_record_kind(uint64_t word)
 static inline uint32_t calltap_record_id(uint64_t word)
 {
 	return (uint32_t)(word >> 32) & CALLTAP_RECORD_ID_MAX;
+}
+
+/* True if half a word is a brief record, or a PAD. */
+static inline int calltap_record_is_brief(uint32_t half)
+{
+	return half >> CALLTAP_RECORD_ID_BITS >= CALLTAP_REC_BRIEF_ENTRY;
+}
+
+/* The kind of record that a brief one, which is no PAD, is without a time: ENTRY, EXIT or TAIL; and its function. */
+static inline enum calltap_record_kind calltap_record_brief_kind(uint32_t half)
+{
+	if (half >> CALLTAP_RECORD_ID_BITS == CALLTAP_REC_BRIEF_EXIT)
+		return CALLTAP_REC_EXIT;
+	return half & CALLTAP_BRIEF_TAIL ? CALLTAP_REC_TAIL : CALLTAP_REC_ENTRY;
+}
+
+static inline uint32_t calltap_record_brief_id(uint32_t half)
+{
+	return half & (CALLTAP_BRIEF_TAIL - 1);
+}
+
+/* True if a word where a head may be holds brief records, one or two halves of it. */
+static inline int calltap_record_has_brief(uint64_t word)
+{
+	return calltap_record_is_brief((uint32_t)(word >> 32)) ||
+	       (!(word >> 32) && calltap_record_is_brief((uint32_t)word));
 }
 
 static inline uint32_t calltap_event_id(uint32_t type, uint32_t words)
@@ -152,7 +207,8 @@ static inline int calltap_record_is_filed(unsigned kind)
 	const unsigned filed = 1u << CALLTAP_REC_ENTRY | 1u << CALLTAP_REC_EXIT | 1u << CALLTAP_REC_CALL |
 			       1u << CALLTAP_REC_UNWIND | 1u << CALLTAP_REC_STACK | 1u << CALLTAP_REC_LOST |
 			       1u << CALLTAP_REC_WAIT | 1u << CALLTAP_REC_TAIL | 1u << CALLTAP_REC_LANDING |
-			       1u << CALLTAP_REC_RISE | 1u << CALLTAP_REC_EVENT;
+			       1u << CALLTAP_REC_RISE | 1u << CALLTAP_REC_EVENT | 1u << CALLTAP_REC_BRIEF_ENTRY |
+			       1u << CALLTAP_REC_BRIEF_EXIT;
 
 	return filed >> kind & 1;
 }

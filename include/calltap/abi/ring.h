@@ -104,6 +104,7 @@ struct calltap_ring {
 #define CALLTAP_NOTE_BROKEN	 64u  /* the agent gave up, and may not have been able to say so */
 #define CALLTAP_NOTE_SPACES	 16u  /* dlmopen: objects in another name space, which are not traced */
 #define CALLTAP_NOTE_MOVES	 256u /* recording ended: an object came that copies parts of stacks away and back */
+#define CALLTAP_NOTE_VFORK	 512u /* a vfork child made the first call of its parent's thread: it took no ring */
 /*
  * Set by the tool, before it ends the connection itself: it lives, and takes what the rings have.  An agent whose
  * connection ends without this note has lost its tool, and gives the rings' memory back.

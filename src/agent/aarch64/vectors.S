@@ -62,5 +62,20 @@
 	ret
 	end_function agent_vectors_restore
 
+/*
+ * uint64_t agent_vectors_low(uint64_t number): helper VECTOR (abi/program.h).  The dispatcher changes no vector register,
+ * so they are as the call or the return has them; x1 is changed.
+ */
+	function agent_vectors_low
+	mov	x1, x0
+	.irp	number, 0, 1, 2, 3, 4, 5, 6, 7
+	fmov	x0, d\number
+	cbz	x1, 1f
+	sub	x1, x1, #1
+	.endr
+	mov	x0, #0
+1:	ret
+	end_function agent_vectors_low
+
 #include <landing_pads.inc>
 	.section .note.GNU-stack, "", %progbits

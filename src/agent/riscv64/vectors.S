@@ -46,4 +46,19 @@
 	fscsr	a1
 	finish	agent_vectors_restore
 
+/*
+ * uint64_t agent_vectors_low(uint64_t number): helper VECTOR (abi/program.h).  The dispatcher changes no floating-point
+ * register, so fa0 to fa7 are as the call or the return has them; a1 is changed.
+ */
+	begin	agent_vectors_low
+	mv	a1, a0
+	.irp	number, 0, 1, 2, 3, 4, 5, 6, 7
+	fmv.x.d	a0, fa\number
+	beqz	a1, 1f
+	addi	a1, a1, -1
+	.endr
+	li	a0, 0
+1:
+	finish	agent_vectors_low
+
 	.section .note.GNU-stack, "", @progbits

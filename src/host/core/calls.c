@@ -54,11 +54,14 @@ bool calls_any(const struct history *history, uint32_t process, uint32_t tid)
 	return false;
 }
 
-/* True if this record is the call's own entry, whose time is another read of the clock. */
+/* True if this record is the call's own entry, whose time is another read of the clock, or is not known exactly. */
 static bool is_entry_of(const struct history_call *call, const struct record *first)
 {
-	return (first->kind == CALLTAP_REC_ENTRY || first->kind == CALLTAP_REC_TAIL) && first->id == call->function &&
-	       first->ticks - call->entry_ticks < NEAR_TICKS;
+	if ((first->kind != CALLTAP_REC_ENTRY && first->kind != CALLTAP_REC_TAIL) || first->id != call->function)
+		return false;
+	if (first->lo != first->hi && call->entry_ticks >= first->lo && call->entry_ticks <= first->hi)
+		return true;
+	return first->ticks - call->entry_ticks < NEAR_TICKS;
 }
 
 /* True if the target has told of the call. */
@@ -117,7 +120,11 @@ static void see_record(struct calls_open *open, const struct record *record)
 
 	if (open->ended || open->hidden)
 		return;
-	if (record->ticks < call->exit_ticks)
+	/* An exit that may be the call's own is taken for it; no other exit of the function is its end. */
+	if (record->hi != record->lo && record->hi >= call->exit_ticks && record->kind == CALLTAP_REC_EXIT &&
+	    record->id == call->function && !open->depth)
+		open->ended = true;
+	else if (record->ticks < call->exit_ticks)
 		take_earlier(open, record);
 	else if (record->ticks - call->exit_ticks > LATE_TICKS)
 		open->hidden = true;
@@ -155,13 +162,24 @@ static void add_stack(struct items *items, uint64_t ticks, uint64_t stack)
 	items->list[items->count - 1].second = stack;
 }
 
-/* Add the calls that the target has told of, on their stack; the thread may be on another stack since. */
+/*
+ * Add the calls that the target has told of, on their stack; the thread may be on another stack since.  A brief entry
+ * needs the time that was in front of it: its STACK record is there for that.
+ */
 static void add_told(struct items *items, const struct open_calls *told)
 {
-	if (told->count)
-		add_stack(items, told->list[0].entry_ticks, told->stack);
-	for (size_t i = 0; i < told->count; i++)
-		add_item(items, told->list[i].entry_ticks, CALLTAP_REC_ENTRY, told->list[i].function);
+	uint64_t stack_ticks = 0;
+
+	for (size_t i = 0; i < told->count; i++) {
+		const struct open_call *call = &told->list[i];
+
+		if (!i || (!call->timed && call->entry_ticks != stack_ticks)) {
+			add_stack(items, call->entry_ticks, told->stack);
+			stack_ticks = call->entry_ticks;
+		}
+		add_item(items, call->entry_ticks, call->timed ? CALLTAP_REC_ENTRY : CALLTAP_REC_BRIEF_ENTRY,
+			 call->function);
+	}
 }
 
 static void add_end(struct items *items, const struct history_call *call)
@@ -188,8 +206,8 @@ static int compare_items(const void *left, const void *right)
 }
 
 /*
- * Write each record with its full time in front: the time between two records may be longer than the clock's low half
- * holds.
+ * Write each record that has a time with its full time in front: the time between two records may be longer than the
+ * clock's low half holds.
  */
 static size_t to_words(const struct items *items, uint64_t *words)
 {
@@ -198,6 +216,10 @@ static size_t to_words(const struct items *items, uint64_t *words)
 	for (uint32_t i = 0; i < items->count; i++) {
 		const struct item *item = &items->list[i];
 
+		if (item->kind == CALLTAP_REC_BRIEF_ENTRY) {
+			words[count++] = item->kind << CALLTAP_RECORD_ID_BITS | item->id;
+			continue;
+		}
 		words[count++] = calltap_record_make(CALLTAP_REC_TIME, 0, 0);
 		words[count++] = item->ticks;
 		words[count] =

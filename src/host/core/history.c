@@ -64,26 +64,33 @@ int history_read_shared(void *arg, uint64_t at, void *to, size_t size)
 	return 0;
 }
 
-/* The index of the last record's head; nwords if there is none. */
-static size_t last_head(const uint64_t *words, size_t nwords)
+/* The index of the last record's head, which may be half a word; nwords if there is none. */
+static size_t last_head(const uint64_t *words, size_t nwords, bool *half)
 {
-	for (size_t i = nwords; i-- > 0;)
-		if (calltap_record_kind(words[i]))
+	for (size_t i = nwords; i-- > 0;) {
+		*half = !calltap_record_kind(words[i]);
+		if (!*half || calltap_record_has_brief(words[i]))
 			return i;
+	}
 	return nwords;
 }
 
 /*
  * Cut off the records that were written between two reads of a sub-buffer: those behind `last`, the last record of the
  * first read.  So a record is kept only if all records before it are whole: each was written before the first read
- * ended.  The words of a record whose head is not written yet have no kind.
+ * ended.  The words of a record whose head is not written yet have no kind.  half: the first read found no second brief
+ * record in the last head's word.
  */
-static void cut_new_records(uint64_t *words, size_t nwords, size_t last)
+static void cut_new_records(uint64_t *words, size_t nwords, size_t last, bool half)
 {
 	size_t i = 0;
 
-	while (last < nwords && i <= last)
+	while (last < nwords && i <= last) {
+		/* A word behind a head is passed over; it may look like half a word with a brief record. */
+		if (i == last && half && calltap_record_has_brief(words[i]))
+			words[i] = (uint32_t)words[i];
 		i += calltap_record_words(words[i]);
+	}
 	if (i < nwords)
 		memset(words + i, 0, (nwords - i) * sizeof(*words));
 }
@@ -93,6 +100,7 @@ static int copy_sub(const struct history_arena *arena, uint64_t at, uint64_t num
 		    struct calltap_subbuf *to)
 {
 	size_t nwords = (arena->sub_size - sizeof(*to)) / sizeof(uint64_t), last = 0;
+	bool half = false;
 	uint64_t before, after;
 
 	if (arena->read(arena->arg, at, &before, sizeof(before)))
@@ -101,12 +109,12 @@ static int copy_sub(const struct history_arena *arena, uint64_t at, uint64_t num
 		return 0;
 	for (int pass = 0; pass < (open ? 2 : 1); pass++) {
 		if (pass)
-			last = last_head(WORDS(to), nwords);
+			last = last_head(WORDS(to), nwords, &half);
 		if (arena->read(arena->arg, at, to, arena->sub_size))
 			return -1;
 	}
 	if (open)
-		cut_new_records((uint64_t *)(to + 1), nwords, last);
+		cut_new_records((uint64_t *)(to + 1), nwords, last, half);
 	/* The sub-buffer's writer clears the number before it touches anything else: A in ring_open_next(). */
 	return !arena->read(arena->arg, at, &after, sizeof(after)) && after == number + 1 && to->number == after;
 }

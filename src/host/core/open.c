@@ -32,7 +32,7 @@ static size_t parse_words(const uint64_t *words, size_t nwords, struct open_call
 		    count == CALLTAP_RECORD_OPEN_MAX)
 			return 0;
 		if (at)
-			calls[count++] = (struct open_call){words[at + 1], id};
+			calls[count++] = (struct open_call){words[at + 1], id, true};
 		else
 			*stack = words[at + 1];
 		/* Times do not go down on the way inwards. */
@@ -82,6 +82,11 @@ int open_calls_begin(struct open_calls *open, const uint64_t *words, size_t nwor
 	return 0;
 }
 
+static struct open_call call_of(const struct record *record)
+{
+	return (struct open_call){record->lo, record->id, record->lo == record->hi};
+}
+
 static int push_call(struct open_calls *open, const struct record *record)
 {
 	if (open->now_count == open->now_room) {
@@ -93,7 +98,7 @@ static int push_call(struct open_calls *open, const struct record *record)
 		open->now = more;
 		open->now_room *= 2;
 	}
-	open->now[open->now_count++] = (struct open_call){record->ticks, record->id};
+	open->now[open->now_count++] = call_of(record);
 	return 0;
 }
 
@@ -119,7 +124,7 @@ static int take_record(struct open_calls *open, const struct record *record)
 		break;
 	case CALLTAP_REC_TAIL:
 		if (open->now_count)
-			open->now[open->now_count - 1] = (struct open_call){record->ticks, record->id};
+			open->now[open->now_count - 1] = call_of(record);
 		break;
 	case CALLTAP_REC_LANDING:
 		open->stopped = true; /* the next UNWIND's count may be one off */
@@ -167,6 +172,13 @@ static int note_open(struct open_calls *open, uint64_t ticks)
 	return 0;
 }
 
+/* True if record_skip_older() keeps the record: a brief one has to lie next to a time that is not older. */
+static bool is_kept(const struct record *record, uint64_t from_ticks)
+{
+	return record->lo >= from_ticks ||
+	       (record->lo != record->hi && record->hi != UINT64_MAX && record->hi >= from_ticks);
+}
+
 static int see_record(struct open_calls *open, const struct record *record)
 {
 	bool first = !open->began && is_of_frames(record);
@@ -178,8 +190,8 @@ static int see_record(struct open_calls *open, const struct record *record)
 		open->wrong |= record->kind != CALLTAP_REC_UNWIND || record->id;
 	if (is_of_frames(record))
 		open->landed = first && record->kind == CALLTAP_REC_LANDING;
-	if (!open->found && open->began && record->ticks >= open->from_ticks)
-		ret = note_open(open, record->ticks);
+	if (!open->found && open->began && is_kept(record, open->from_ticks))
+		ret = note_open(open, record->lo);
 	if (record->kind == CALLTAP_REC_STACK)
 		open->stack_now = record->extra;
 	if (ret || !is_of_frames(record) || open->landed)

@@ -14,8 +14,9 @@
 #include <stdint.h>
 
 struct open_call {
-	uint64_t entry_ticks;
+	uint64_t entry_ticks; /* without `timed`: the time in front of a brief record */
 	uint32_t function;
+	bool timed; /* the entry's time is known */
 };
 
 struct open_calls {
@@ -23,7 +24,7 @@ struct open_calls {
 	struct open_call *list;
 	size_t count;
 	uint64_t stack, stack_then; /* by last byte: the stack of these calls; the thread's stack then */
-	uint64_t first_ticks;	    /* of the first record that is kept */
+	uint64_t first_ticks;	    /* of the first record that is kept; of a brief one, the time in front of it */
 	/* Private to open.c: */
 	struct open_call *now; /* the calls that are open at the current record */
 	size_t now_count, now_room;

@@ -20,6 +20,7 @@ struct filter {
 	struct pattern object; /* only if has_object */
 	struct pattern name;
 	unsigned long matches;
+	bool waits;
 };
 
 struct filter_set {
@@ -276,12 +277,22 @@ static bool name_matches(const struct filter *filter, struct object *object, con
 	       pattern_matches(&filter->name, object_symbol_name(object, symbol));
 }
 
+/* Decide by the kinds of the filters that were found to match. */
+static void decide(const struct filter_set *set, const bool found[FILTER_KINDS], struct filter_decision *decision)
+{
+	bool wanted = !set->has[FILTER_TRACE] || found[FILTER_TRACE];
+
+	decision->notree = found[FILTER_NOGRAPH];
+	decision->root = found[FILTER_GRAPH] && !found[FILTER_NOTRACE] && !found[FILTER_NOGRAPH];
+	decision->trace = decision->notree || decision->root || (wanted && !found[FILTER_NOTRACE]);
+}
+
 void filter_set_decide(struct filter_set *set, struct object *object, const struct object_site *site,
 		       struct filter_decision *decision)
 {
 	const struct object_symbol *symbol = set->count ? object_site_symbol(object, site) : NULL;
 	bool found[FILTER_KINDS] = {0};
-	bool wanted, foreign = site_has_block(site) && !object_is_own(object);
+	bool foreign = site_has_block(site) && !object_is_own(object);
 
 	for (size_t i = 0; i < set->count; i++) {
 		struct filter *filter = &set->items[i];
@@ -293,10 +304,30 @@ void filter_set_decide(struct filter_set *set, struct object *object, const stru
 			found[filter->kind] = true;
 		}
 	}
-	wanted = !set->has[FILTER_TRACE] || found[FILTER_TRACE];
-	decision->notree = found[FILTER_NOGRAPH];
-	decision->root = found[FILTER_GRAPH] && !found[FILTER_NOTRACE] && !found[FILTER_NOGRAPH];
-	decision->trace = decision->notree || decision->root || (wanted && !found[FILTER_NOTRACE]);
+	decide(set, found, decision);
+}
+
+static bool one_matches(const struct pattern *pattern, const char *text)
+{
+	return pattern->all || (text && pattern_matches(pattern, text));
+}
+
+void filter_set_decide_name(struct filter_set *set, const struct filter_name *name, struct filter_decision *decision)
+{
+	bool found[FILTER_KINDS] = {0};
+
+	for (size_t i = 0; i < set->count; i++) {
+		struct filter *filter = &set->items[i];
+
+		if (filter->has_object && !(name->object ? path_matches(filter, name->object) : filter->object.all))
+			continue;
+		if (!one_matches(&filter->name, name->symbol) && !one_matches(&filter->name, name->name) &&
+		    !one_matches(&filter->name, name->brief))
+			continue;
+		filter->matches++;
+		found[filter->kind] = true;
+	}
+	decide(set, found, decision);
 }
 
 bool filter_set_match(struct filter_set *set, enum filter_kind kind, struct object *object,
@@ -314,6 +345,22 @@ bool filter_set_match(struct filter_set *set, enum filter_kind kind, struct obje
 		}
 	}
 	return found;
+}
+
+bool filter_set_picks(const struct filter_set *set, enum filter_kind kind, struct object *object,
+		      const struct object_site *site)
+{
+	const struct object_symbol *symbol = set->has[kind] ? object_site_symbol(object, site) : NULL;
+	bool foreign = site_has_block(site) && !object_is_own(object);
+
+	for (size_t i = 0; set->has[kind] && i < set->count; i++) {
+		const struct filter *filter = &set->items[i];
+
+		if (filter->kind == kind && (filter->has_object || !foreign) && object_matches(filter, object) &&
+		    name_matches(filter, object, symbol, site))
+			return true;
+	}
+	return false;
 }
 
 bool filter_set_names_site(struct filter_set *set, struct object *object, const struct object_site *site)
@@ -335,9 +382,26 @@ bool filter_set_names_site(struct filter_set *set, struct object *object, const 
 const char *filter_set_unmatched(const struct filter_set *set)
 {
 	for (size_t i = 0; i < set->count; i++)
-		if (!set->items[i].matches)
+		if (!set->items[i].matches && !set->items[i].waits)
 			return set->items[i].text;
 	return NULL;
+}
+
+void filter_set_let_wait(struct filter_set *set, size_t i)
+{
+	set->items[i].waits = true;
+}
+
+bool filter_set_waits(const struct filter_set *set, size_t i)
+{
+	return set->items[i].waits;
+}
+
+bool filter_set_item_names(const struct filter_set *set, size_t i, const struct object *object, const char *path)
+{
+	const struct filter *filter = &set->items[i];
+
+	return object ? object_matches(filter, object) : !filter->has_object || path_matches(filter, path);
 }
 
 bool filter_set_item(const struct filter_set *set, size_t i, const char **text, enum filter_kind *kind,

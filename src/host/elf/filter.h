@@ -66,14 +66,32 @@ struct filter_decision {
  */
 void filter_set_decide(struct filter_set *set, struct object *object, const struct object_site *site,
 		       struct filter_decision *decision);
+/*
+ * Decide on a function of which only the names are known, as in a trace, by all filters.  NULL stands for a name, or an
+ * object, that is not known; nothing but "*" matches it.
+ */
+struct filter_name {
+	const char *object;		   /* the file's path */
+	const char *symbol, *name, *brief; /* as in the symbol table; demangled; without parameters */
+};
+void filter_set_decide_name(struct filter_set *set, const struct filter_name *name, struct filter_decision *decision);
 /* True if a filter of this kind matches the name of this object's symbol.  Counts matches. */
 bool filter_set_match(struct filter_set *set, enum filter_kind kind, struct object *object,
 		      const struct object_symbol *symbol);
+/* True if a filter of this kind chooses the function; counts no matches. */
+bool filter_set_picks(const struct filter_set *set, enum filter_kind kind, struct object *object,
+		      const struct object_site *site);
 /* True if a filter of any kind names the function, whatever its object.  Counts matches. */
 bool filter_set_names_site(struct filter_set *set, struct object *object, const struct object_site *site);
 
-/* The text of the first filter that has matched nothing so far; NULL = all have. */
+/* The text of the first filter that has matched nothing so far, and does not wait; NULL = all have. */
 const char *filter_set_unmatched(const struct filter_set *set);
+/* The i-th filter waits: what it names may be loaded later. */
+void filter_set_let_wait(struct filter_set *set, size_t i);
+bool filter_set_waits(const struct filter_set *set, size_t i);
+/* True if the i-th filter is about functions of any object, or of this one; object NULL: it is known by its path alone.
+ */
+bool filter_set_item_names(const struct filter_set *set, size_t i, const struct object *object, const char *path);
 /* The i-th filter's text and how often it has matched; false past the end. */
 bool filter_set_item(const struct filter_set *set, size_t i, const char **text, enum filter_kind *kind,
 		     unsigned long *matches);

@@ -41,7 +41,7 @@ enum site_verdict {
 	SITE_UNKNOWN_CODE,    /* stock: an instruction of those is unknown */
 	SITE_CANNOT_MOVE,     /* stock: an instruction of those cannot be moved */
 	SITE_RELOCATED,	      /* stock: the loader changes those */
-	SITE_OWN_RULES,	      /* stock: calls of the function use registers that stubs change */
+	SITE_OWN_RULES,	      /* calls of the function use registers that stubs change */
 	SITE_VERDICTS
 };
 const char *site_verdict_text(enum site_verdict verdict);
@@ -95,6 +95,14 @@ int object_open(struct object **out, int fd, const char *path, struct calltap_di
 void object_close(struct object *object);
 /* True if fd is a position-independent file without any sign of instrumentation: no need to open it. */
 bool object_is_plain_library(int fd);
+/* What a file without an object is known by: where it lies, and its build id; false: it has none of both. */
+struct object_identity {
+	uint64_t lo, hi; /* ELF addresses */
+	uint8_t build_id[32];
+	uint32_t build_id_size;
+};
+
+bool object_identify(struct object_identity *out, int fd);
 /* object_is_program(), by a look at the file's headers. */
 bool object_is_program_file(int fd);
 

@@ -66,6 +66,12 @@ static int not_found(struct calltap_diag *diag, int error, const char *name, boo
 {
 	switch (error) {
 	case -ENOENT:
+		if (searched && strchr(name, ':'))
+			return calltap_diag_set(
+				diag, error,
+				"%.200s: no such program in PATH; to trace functions of a library, write "
+				"-l '%.200s' in front of the command",
+				name, name);
 		if (searched)
 			return calltap_diag_set(diag, error,
 						"%.200s: no such program in PATH; write ./%.200s for one here", name,

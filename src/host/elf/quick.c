@@ -3,6 +3,7 @@
  *
  * Caller: the session's rooms.  Context: host.
  */
+#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <string.h>
@@ -105,4 +106,33 @@ bool object_is_plain_library(int fd)
 		plain = !has_table(elf) && !dynamic_wants_fentry(elf);
 	elf_end(elf);
 	return plain;
+}
+
+bool object_identify(struct object_identity *out, int fd)
+{
+	GElf_Phdr segment;
+	size_t count = 0;
+	const void *id;
+	ssize_t size;
+	Elf *elf;
+
+	*out = (struct object_identity){.lo = UINT64_MAX};
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf && elf_kind(elf) == ELF_K_ELF && !elf_getphdrnum(elf, &count))
+		for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &segment); i++) {
+			if (segment.p_type != PT_LOAD || segment.p_vaddr + segment.p_memsz < segment.p_vaddr)
+				continue;
+			if (segment.p_vaddr < out->lo)
+				out->lo = segment.p_vaddr;
+			if (segment.p_vaddr + segment.p_memsz > out->hi)
+				out->hi = segment.p_vaddr + segment.p_memsz;
+		}
+	size = elf ? dwelf_elf_gnu_build_id(elf, &id) : 0;
+	if (size > 0 && (size_t)size <= sizeof(out->build_id)) {
+		memcpy(out->build_id, id, (size_t)size);
+		out->build_id_size = (uint32_t)size;
+	}
+	elf_end(elf);
+	return out->lo < out->hi && out->build_id_size;
 }

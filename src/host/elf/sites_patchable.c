@@ -11,6 +11,7 @@
  * CPU whose jump must be aligned has its site at the first no-op that is.
  * Caller: object_find_sites.  Context: host.
  */
+#include "../stock/stock.h"
 #include "object_impl.h"
 
 /* A body farther off than this is not reached by a jump; more no-ops simply run. */
@@ -135,8 +136,19 @@ static enum site_verdict measure_site(const struct object *object, const struct 
 	return run || entry->before ? SITE_TOO_SHORT : SITE_BAD_BYTES;
 }
 
+/* As Clang's local functions on RISC-V with more arguments than registers for them.  judge: NULL = no CPU's. */
+static bool takes_more(const struct object *object, uint64_t function, stock_takes_more judge)
+{
+	size_t size = 0;
+	const uint8_t *code = judge ? object_code_at(object, function, &size) : NULL;
+	uint64_t limit = code ? object_next_start(object, function) - function : 0;
+
+	return code && judge(code, size < limit ? size : limit, function);
+}
+
 int object_find_patchable(struct object *object)
 {
+	stock_takes_more judge = stock_takes_more_of(object->cpu->machine);
 	int error = 0;
 
 	for (size_t i = 0; i < object->patchable.count && !error; i++) {
@@ -147,6 +159,8 @@ int object_find_patchable(struct object *object)
 		site.address = entry.site;
 		if (site.verdict == SITE_OK)
 			site.verdict = (uint8_t)measure_site(object, &entry, &site);
+		if (site.verdict == SITE_OK && takes_more(object, entry.function, judge))
+			site.verdict = SITE_OWN_RULES;
 		error = object_add_site(object, &site);
 	}
 	return error;

@@ -91,10 +91,15 @@ static void put_arg(struct out *out, bool *any, const char *name, const char *te
 	json_escape(out, text);
 }
 
-static void put_args(struct out *out, const struct call_frame *frame, const char *end, const struct told *told)
+static void put_args(struct out *out, const struct call_frame *frame, const char *end, const struct told *told,
+		     uint64_t error_ns)
 {
-	bool any = false;
+	bool any = error_ns > 0;
 
+	if (any) {
+		out_text(out, ",\"args\":{\"error_ns\":");
+		out_u64(out, error_ns);
+	}
 	put_arg(out, &any, "end", end);
 	put_arg(out, &any, "entered", walk_entered_text(frame));
 	put_arg(out, &any, "arguments", told->arguments);
@@ -103,13 +108,14 @@ static void put_args(struct out *out, const struct call_frame *frame, const char
 		out_char(out, '}');
 }
 
-static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread, const struct call_frame *frame,
-		      uint64_t end_ticks, const char *end, const struct told *told)
+static void put_slice(struct chrome *chrome, struct walk *walk, const struct call_closed *closed, const char *end,
+		      const struct told *told)
 {
-	uint32_t chain = name_stack(chrome, walk, thread);
+	const struct call_frame *frame = closed->frame;
+	uint32_t chain = name_stack(chrome, walk, closed->thread);
 	struct names_text name = names_function_json(chrome->names, frame->function);
 	uint64_t from = walk_since_ns(walk, frame->enter_ticks);
-	uint64_t to = walk_since_ns(walk, end_ticks);
+	uint64_t to = walk_since_ns(walk, closed->exit_ticks);
 
 	begin_event(chrome);
 	out_bytes(chrome->out, "{\"ph\":\"X\",\"name\":", 17);
@@ -119,8 +125,8 @@ static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread,
 	out_bytes(chrome->out, ",\"dur\":", 7);
 	out_milli(chrome->out, to > from ? to - from : 0);
 	out_char(chrome->out, ',');
-	put_ids(chrome, thread, chain);
-	put_args(chrome->out, frame, end, told);
+	put_ids(chrome, closed->thread, chain);
+	put_args(chrome->out, frame, end, told, walk_duration_error_ns(walk, closed));
 	out_char(chrome->out, '}');
 	if (chrome->out->error)
 		walk->error = chrome->out->error;
@@ -132,8 +138,8 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	struct told told = told_take(&chrome->told, closed->frame);
 
 	if (closed->frame->enter_known || closed->frame->before)
-		put_slice(chrome, walk, closed->thread, closed->frame, closed->exit_ticks,
-			  closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how), &told);
+		put_slice(chrome, walk, closed, closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how),
+			  &told);
 	told_drop(&told);
 }
 
@@ -202,7 +208,7 @@ static void describe_threads(struct chrome *chrome, const struct view_filter *fi
 		const struct trace_thread *thread = trace_thread(chrome->trace, i);
 		const struct trace_process *process;
 
-		if (!export_wants_thread(chrome->trace, filter, i))
+		if (!view_filter_has_thread(filter, chrome->trace, i))
 			continue;
 		process = trace_process(chrome->trace, thread->process);
 		if (process && process->pid == thread->tid)

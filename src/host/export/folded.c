@@ -4,15 +4,8 @@
  *
  * Context: host; see export.h.
  */
-#include <errno.h>
-#include <stdlib.h>
-
-#include "host/counted.h"
 #include "../view/names.h"
-#include "../view/tree.h"
 #include "export.h"
-
-#define DEPTH_MAX 1024u /* frames of a path; a deeper call counts for its caller at this depth */
 
 /* Write a name without semicolons, which separate names in this format. */
 static void put_name(struct out *out, struct names_text name)
@@ -36,7 +29,7 @@ static void put_path(struct out *out, struct names *names, const uint32_t *path,
 static int write_tree(const struct tree *tree, const struct trace *trace, const struct export_options *options,
 		      struct out *out)
 {
-	uint32_t path[DEPTH_MAX];
+	uint32_t path[EXPORT_DEPTH_MAX];
 	struct names *names;
 	int64_t depth = -1;
 	int err = names_create(&names, trace);
@@ -59,24 +52,12 @@ static int write_folded(const struct trace *trace, const struct view_filter *fil
 			struct calltap_diag *diag)
 {
 	struct tree tree;
-	int err = tree_init(&tree, TREE_NODES_MAX);
+	int err = export_tree(&tree, trace, filter, false, walk, diag);
 
-	if (err)
-		return calltap_diag_set(diag, err, "out of memory for the call tree");
-	err = tree_build(&tree, trace, filter, DEPTH_MAX, walk, diag);
-	if (!err && tree.count == 1)
-		err = calltap_diag_set(diag, -ENODATA,
-				       "the trace has no calls with a duration here: record with '-p function_graph', "
-				       "or choose more with --time, --pid and --tid");
 	if (!err)
 		err = tree_sort(&tree);
 	if (!err)
 		err = write_tree(&tree, trace, options, out);
-	if (!err && tree.absorbed)
-		fprintf(stderr, "calltap: %llu %s below %u levels or beyond %u paths %s\n",
-			(unsigned long long)tree.absorbed, counted(tree.absorbed, "call", "calls"), DEPTH_MAX,
-			TREE_NODES_MAX,
-			counted(tree.absorbed, "is counted into its caller", "are counted into their callers"));
 	tree_clear(&tree);
 	return err;
 }

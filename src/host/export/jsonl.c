@@ -55,6 +55,13 @@ static void put_function(struct jsonl *jsonl, uint32_t function)
 	out_bytes(jsonl->out, name.text, name.length);
 }
 
+/* What a time may be off is told where it is an estimate. */
+static void put_error(struct jsonl *jsonl, const char *key, uint64_t error_ns)
+{
+	if (error_ns)
+		put_number(jsonl->out, key, error_ns);
+}
+
 static void put_tail(struct jsonl *jsonl, const struct call_frame *frame)
 {
 	if (frame->tail)
@@ -78,6 +85,7 @@ static void put_entry(void *ctx, struct walk *walk, uint32_t thread, struct call
 	put_function(jsonl, frame->function);
 	put_number(jsonl->out, ",\"depth\":", frame->depth);
 	put_tail(jsonl, frame);
+	put_error(jsonl, ",\"error_ns\":", walk_error_ns(walk, frame->enter_ticks, frame->enter_lo, frame->enter_hi));
 	finish_line(jsonl, walk);
 }
 
@@ -100,6 +108,8 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	out_text(jsonl->out, walk_end_text(closed->how));
 	out_char(jsonl->out, '"');
 	put_tail(jsonl, closed->frame);
+	put_error(jsonl, ",\"error_ns\":", walk_error_ns(walk, closed->exit_ticks, closed->exit_lo, closed->exit_hi));
+	put_error(jsonl, ",\"dur_error_ns\":", walk_duration_error_ns(walk, closed));
 	finish_line(jsonl, walk);
 }
 

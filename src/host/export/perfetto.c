@@ -199,7 +199,7 @@ static void describe_tracks(struct perfetto *perfetto, const struct view_filter 
 			put_process(perfetto, i);
 	}
 	for (uint32_t i = 0; i < trace_thread_count(perfetto->trace); i++) {
-		if (export_wants_thread(perfetto->trace, filter, i))
+		if (view_filter_has_thread(filter, perfetto->trace, i))
 			put_thread(perfetto, i);
 	}
 }
@@ -275,6 +275,17 @@ static void put_annotation(struct protobuf *event, const char *name, const char 
 	protobuf_message(event, EVENT_ANNOTATIONS, &note);
 }
 
+static void put_number(struct protobuf *event, const char *name, uint64_t value)
+{
+	uint8_t bytes[64];
+	struct protobuf note;
+
+	protobuf_begin(&note, bytes, sizeof(bytes));
+	protobuf_text(&note, ANNOTATION_NAME, name);
+	protobuf_u64(&note, ANNOTATION_UINT, value);
+	protobuf_message(event, EVENT_ANNOTATIONS, &note);
+}
+
 static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thread, uint32_t function, uint64_t ticks,
 		      enum event_type type, const char *entered)
 {
@@ -304,19 +315,22 @@ static void put_told(struct protobuf *event, const char *name, const char *told)
 	put_annotation(event, name, text);
 }
 
-/* End a slice; end: text of its "end" argument, NULL = the call returned.  Arguments at its end are the slice's. */
-static void put_end(struct perfetto *perfetto, struct walk *walk, uint32_t thread, uint64_t ticks, const char *end,
+/* End a call's slice; arguments at its end are the slice's. */
+static void put_end(struct perfetto *perfetto, struct walk *walk, const struct call_closed *closed,
 		    const struct told *told)
 {
+	uint64_t error_ns = walk_duration_error_ns(walk, closed);
 	uint8_t bytes[EVENT_MAX + 2 * (TRACE_EVENT_TEXT + 64)];
-	uint64_t track = stack_track(perfetto, walk, thread);
+	uint64_t track = stack_track(perfetto, walk, closed->thread);
 	struct protobuf packet, event;
 
-	begin_packet(perfetto, walk, &packet, ticks);
+	begin_packet(perfetto, walk, &packet, closed->exit_ticks);
 	protobuf_begin(&event, bytes, sizeof(bytes));
 	protobuf_u64(&event, EVENT_TYPE, EVENT_SLICE_END);
 	protobuf_u64(&event, EVENT_TRACK, track);
-	put_annotation(&event, "end", end);
+	put_annotation(&event, "end", closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how));
+	if (error_ns)
+		put_number(&event, "error_ns", error_ns);
 	put_told(&event, "arguments", told->arguments);
 	put_told(&event, "result", told->result);
 	end_packet(perfetto, walk, &packet, &event);
@@ -356,8 +370,7 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	struct told told = told_take(&perfetto->told, closed->frame);
 
 	if (closed->frame->user & SLICE_RUNS && closed->how != CALL_OPEN)
-		put_end(perfetto, walk, closed->thread, closed->exit_ticks,
-			closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how), &told);
+		put_end(perfetto, walk, closed, &told);
 	else if (told.arguments) /* a slice without an end has no place for them */
 		put_text(perfetto, walk, closed->thread, closed->exit_ticks, "arguments", told.arguments);
 	told_drop(&told);
@@ -366,18 +379,16 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 static void put_note(struct perfetto *perfetto, struct walk *walk, const struct trace_event *event)
 {
 	bool lost = event->kind == CALLTAP_REC_LOST;
-	uint8_t bytes[EVENT_MAX], note_bytes[64];
-	struct protobuf packet, message, note;
+	uint8_t bytes[EVENT_MAX];
+	struct protobuf packet, message;
 
 	begin_packet(perfetto, walk, &packet, event->ticks);
-	protobuf_begin(&note, note_bytes, sizeof(note_bytes));
-	protobuf_text(&note, ANNOTATION_NAME, lost ? "records" : "ns");
-	protobuf_u64(&note, ANNOTATION_UINT, lost ? event->extra : trace_duration_ns(walk->trace, event->extra));
 	protobuf_begin(&message, bytes, sizeof(bytes));
 	protobuf_u64(&message, EVENT_TYPE, EVENT_INSTANT);
 	protobuf_text(&message, EVENT_NAME_TEXT, lost ? "records lost" : "waited for the tool");
 	protobuf_u64(&message, EVENT_TRACK, thread_track(event->thread));
-	protobuf_message(&message, EVENT_ANNOTATIONS, &note);
+	put_number(&message, lost ? "records" : "ns",
+		   lost ? event->extra : trace_duration_ns(walk->trace, event->extra));
 	end_packet(perfetto, walk, &packet, &message);
 }
 

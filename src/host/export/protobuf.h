@@ -1,8 +1,8 @@
 /*
  * Writing protocol buffer messages (protobuf.dev, "Encoding").
  *
- * Caller: perfetto.c.  Context: host.  A message is built in a small fixed buffer; a field that does not fit is left
- * out as a whole (`full`), never cut.
+ * Callers: perfetto.c, pprof.c.  Context: host.  A message is built in a small fixed buffer; a field that does not fit
+ * is left out as a whole (`full`), never cut.
  */
 #ifndef HOST_EXPORT_PROTOBUF_H
 #define HOST_EXPORT_PROTOBUF_H

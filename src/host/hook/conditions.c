@@ -97,16 +97,29 @@ static int parse_rest(struct trigger *trigger, const char *at, struct calltap_di
 	} else if (isdigit((unsigned char)*at)) {
 		return parse_often(trigger, at, diag);
 	} else {
-		return refuse_condition(
-			diag, trigger->text, at,
-			"after the function comes 'entered', 'left', 'threw', '> TIME' or 'COUNT in TIME'");
+		return refuse_condition(diag, trigger->text, at,
+					"after the function comes 'entered', 'left', 'threw', '> TIME', 'COUNT in "
+					"TIME', or ': EXPR' of its values");
 	}
 	return 0;
 }
 
+/* The colon in front of an expression of values, NULL = there is none.  Other conditions have no colon and blank. */
+static const char *find_expression(const char *begin)
+{
+	const char *colon = *begin == '/' ? strstr(begin, "/: ") : strstr(begin, ": ");
+
+	return colon && *begin == '/' ? colon + 1 : colon;
+}
+
+/*
+ * Read a trigger's condition, from its function on.  Of "FUNCTION: EXPR" the values room reads EXPR, when it knows the
+ * functions' types.
+ */
 static int parse_condition(struct trigger *trigger, struct calltap_diag *diag)
 {
-	const char *begin = skip_blanks(trigger->text), *end = begin + strcspn(begin, " \t>");
+	const char *begin = skip_blanks(trigger->text), *colon = find_expression(begin);
+	const char *end = colon ? colon : begin + strcspn(begin, " \t>");
 	char *function = strndup(begin, (size_t)(end - begin));
 	int ret = function ? 0 : -ENOMEM;
 
@@ -115,7 +128,9 @@ static int parse_condition(struct trigger *trigger, struct calltap_diag *diag)
 	if (!ret)
 		ret = filter_set_add(trigger->functions, FILTER_TRACE, function, diag);
 	free(function);
-	return ret ? ret : parse_rest(trigger, skip_blanks(end), diag);
+	if (colon)
+		trigger->kind = CALLTAP_EVENT_CHOSEN;
+	return ret || colon ? ret : parse_rest(trigger, skip_blanks(end), diag);
 }
 
 /* Cut "CONDITION => COMMAND" in two. */
@@ -151,6 +166,8 @@ static int add_trigger(struct triggers *triggers, enum trigger_action action, co
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
 	}
 	triggers->count++;
+	for (const struct trigger *other = list; other != trigger; other++)
+		trigger->number += other->kind == CALLTAP_EVENT_CHOSEN;
 	if (with_command)
 		ret = split_command(trigger, diag);
 	return ret ? ret : parse_condition(trigger, diag);
@@ -159,6 +176,14 @@ static int add_trigger(struct triggers *triggers, enum trigger_action action, co
 int triggers_add(struct triggers *triggers, enum trigger_action action, const char *text, struct calltap_diag *diag)
 {
 	return add_trigger(triggers, action, text, action == TRIGGER_RUN, diag);
+}
+
+const char *triggers_question(const struct triggers *triggers, uint32_t *number)
+{
+	const struct trigger *last = &triggers->list[triggers->count - 1];
+
+	*number = last->number;
+	return last->kind == CALLTAP_EVENT_CHOSEN ? last->text : NULL;
 }
 
 void triggers_print(const struct triggers *triggers, FILE *stream)

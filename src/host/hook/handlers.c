@@ -173,7 +173,7 @@ static struct filter_decision instance_decides(const struct images *images, uint
 
 	if (instance->filters)
 		decision = images_ask(instance->filters, image, source);
-	decision.trace |= watch_names(images->watch, set, image->object, source);
+	decision.trace |= watch_waits(images->watch, set, image->object, source, instance->filters != NULL);
 	return decision;
 }
 

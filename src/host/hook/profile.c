@@ -7,11 +7,13 @@
  * Context: host, any thread but the session's.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <calltap/abi/profile.h>
+#include <host/brief/brief.h>
 #include <host/target/clock.h>
 #include <host/text.h>
 
@@ -37,8 +39,9 @@ struct profile {
 	/* Sums that rates are counted from, and those that take their place once the former are RATE_NS old. */
 	struct profile_sums before, next;
 	uint64_t now_ns, before_ns, next_ns;
-	bool steps;	     /* the last reading moved these on */
-	double ticks_per_ns; /* 0 = not known yet */
+	bool steps;		   /* the last reading moved these on */
+	double ticks_per_ns;	   /* 0 = not known yet */
+	struct ticker_stays stays; /* with `--time adaptive`; else 0 */
 	uint32_t targets, functions;
 	struct function_name *names;
 	uint32_t name_count;
@@ -275,8 +278,11 @@ int profile_read(struct profile *profile, struct record_live *live)
 		ret = name_called(profile, session);
 	if (!ret)
 		ret = read_callers(profile, session);
+	if (session->images.brief)
+		profile->stays = brief_stays(session->images.brief);
 	if (session->emulated)
-		profile->ticks_per_ns = clock_line_rate(&session->timing.line);
+		/* The tool's own tick counts nanoseconds there. */
+		profile->ticks_per_ns = profile->stays.span > 0 ? 1 : clock_line_rate(&session->timing.line);
 	live_leave(live, session);
 	/* To measure the rate takes a moment, so it is done without the session's lock. */
 	if (!ret && profile->ticks_per_ns == 0 && !session->emulated)
@@ -295,6 +301,33 @@ static uint64_t ns_of(const struct profile *profile, uint64_t ticks)
 static uint64_t grown_since(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
+}
+
+/*
+ * How far a sum of ticks is off in 95 of 100 cases: it is of so many looks at what runs, each of which stands for a
+ * step. One look more is for what none has fallen upon.  The longest step so far may have fallen upon it, or beside it.
+ * Late looks are not at random: they come when the tool gets a CPU, which may be whenever the program sleeps.  So what
+ * they were late by may be another function's, for each thread.
+ */
+static uint64_t error_of(const struct profile *profile, double looks)
+{
+	double error = 1.96 * profile->stays.mean * sqrt(looks + 1) +
+		       fmax(profile->stays.mean, profile->stays.longest) +
+		       profile->stays.late * fmax(1, profile->now.threads);
+
+	return error < 0x1p63 ? ns_of(profile, (uint64_t)error) : INT64_MAX;
+}
+
+/* The errors of what the row has by now. */
+static void fill_errors(const struct profile *profile, struct profile_row *row, uint64_t total, uint64_t self)
+{
+	if (profile->stays.mean <= 0)
+		return;
+	row->estimated = true;
+	row->span_ns = ns_of(profile, (uint64_t)profile->stays.span);
+	row->max_error_ns = ns_of(profile, (uint64_t)fmax(profile->stays.span, profile->stays.longest));
+	row->total_error_ns = error_of(profile, (double)total / profile->stays.mean);
+	row->self_error_ns = error_of(profile, (double)self / profile->stays.mean);
 }
 
 static const struct profile_sum *sum_at(const struct profile_sums *sums, uint32_t id)
@@ -336,6 +369,7 @@ static void fill_row(const struct profile *profile, uint32_t id, struct profile_
 		.max_ns = ns_of(profile, longest_since(now, base)),
 	};
 	row->avg_ns = row->calls ? row->total_ns / row->calls : 0;
+	fill_errors(profile, row, grown_since(now->total, base->total), grown_since(now->self, base->self));
 	if (profile->before_ns && seconds > 0) {
 		row->calls_rate = (double)grown_since(now->calls, before->calls) / seconds;
 		row->self_rate = (double)ns_of(profile, grown_since(now->self, before->self)) / 1e9 / seconds;
@@ -356,16 +390,26 @@ struct profile_row *profile_rows(struct profile *profile, size_t *count)
 	return profile->rows;
 }
 
-/* The middle of the bucket that the permille-th of all calls is in. */
-static uint64_t percentile_since(const uint64_t *now, const uint64_t *base, unsigned permille)
+/* Calls that have a bucket. */
+static uint64_t placed_since(const uint64_t *now, const uint64_t *base)
 {
-	uint64_t total = 0, seen = 0, rank;
+	uint64_t total = 0;
 
 	for (uint32_t i = 0; i < CALLTAP_PROFILE_BUCKETS; i++)
 		total += grown_since(now[i], base ? base[i] : 0);
+	return total;
+}
+
+/* The middle of the bucket that the permille-th of all calls is in; so many of them are of 0 ticks, and have none. */
+static uint64_t percentile_since(const uint64_t *now, const uint64_t *base, uint64_t without, unsigned permille)
+{
+	uint64_t total = without + placed_since(now, base), seen = without, rank;
+
 	if (!total)
 		return 0;
 	rank = total / 1000 * permille + (total % 1000 * permille + 999) / 1000;
+	if (rank <= without)
+		return 0;
 	for (uint32_t i = 0; i < CALLTAP_PROFILE_BUCKETS; i++) {
 		seen += grown_since(now[i], base ? base[i] : 0);
 		if (seen >= rank)
@@ -396,21 +440,39 @@ static int read_histogram(struct profile *profile, const struct session *session
 	return ret;
 }
 
+/*
+ * Long calls are known up to a step each, however many looks fall upon them.  What a function's traced callees take is
+ * not known that well: so this holds for its own time only where there are none.
+ */
+static void narrow_errors(const struct profile *profile, struct profile_row *row, uint64_t placed)
+{
+	uint64_t error = error_of(profile, (double)placed);
+
+	if (error < row->total_error_ns)
+		row->total_error_ns = error;
+	if (row->self_ns == row->total_ns && error < row->self_error_ns)
+		row->self_error_ns = error;
+}
+
 static void fill_percentiles(const struct profile *profile, struct profile_row *row)
 {
 	const struct profile_sum *now = sum_at(&profile->now, row->function),
 				 *base = sum_at(&profile->base, row->function);
+	uint64_t placed = now->histogram ? placed_since(now->histogram, base->histogram) : 0,
+		 without = row->estimated ? grown_since(row->calls, placed) : 0;
 
 	row->measured = true;
 	row->max_ns = ns_of(profile, longest_since(now, base));
 	if (!now->histogram)
 		return;
-	row->p50_ns = ns_of(profile, percentile_since(now->histogram, base->histogram, 500));
-	row->p99_ns = ns_of(profile, percentile_since(now->histogram, base->histogram, 990));
+	row->p50_ns = ns_of(profile, percentile_since(now->histogram, base->histogram, without, 500));
+	row->p99_ns = ns_of(profile, percentile_since(now->histogram, base->histogram, without, 990));
 	if (row->p50_ns > row->max_ns)
 		row->p50_ns = row->max_ns;
 	if (row->p99_ns > row->max_ns)
 		row->p99_ns = row->max_ns;
+	if (row->estimated)
+		narrow_errors(profile, row, placed);
 }
 
 int profile_measure(struct profile *profile, struct record_live *live, struct profile_row *rows, size_t count)
@@ -469,6 +531,7 @@ struct profile_row *profile_callers(struct profile *profile, size_t *count)
 		row->calls = caller->calls;
 		row->total_ns = ns_of(profile, caller->total);
 		row->avg_ns = row->total_ns / row->calls;
+		fill_errors(profile, row, caller->total, 0);
 		if (profile->before_ns && seconds > 0)
 			row->calls_rate = (double)grown_since(caller->calls, caller->before) / seconds;
 	}
@@ -483,6 +546,7 @@ struct profile_totals profile_totals(const struct profile *profile)
 		.functions = profile->functions,
 		.beyond = profile->now.beyond,
 		.vanished = profile->now.vanished,
+		.estimated = profile->stays.mean > 0,
 		.seconds = profile->before_ns ? (double)(profile->now_ns - profile->before_ns) / 1e9 : 0,
 	};
 }

@@ -5,6 +5,7 @@
  *
  *     condition = function, then what of it:
  *                 nothing or "entered", "left", "threw", "> TIME", "COUNT in TIME"
+ *     condition = also FUNCTION ": " EXPR, of a call's values (host/values/condition.h)
  *
  * function is a filter as -l takes it (host/elf/filter.h).
  *
@@ -30,7 +31,7 @@ struct triggers;
 enum trigger_action {
 	TRIGGER_SNAPSHOT, /* a flight recorder's content to a file */
 	TRIGGER_START,	  /* record from now on */
-	TRIGGER_STOP,	  /* record no more, but what has triggers */
+	TRIGGER_STOP,	  /* record no more, but what has other triggers */
 	TRIGGER_STACK,	  /* print the calling thread's stack */
 	TRIGGER_RUN,	  /* a command, by the shell */
 	TRIGGER_ACTIONS
@@ -45,6 +46,11 @@ void triggers_destroy(struct triggers *triggers); /* NULL: nothing is done */
  */
 int triggers_add(struct triggers *triggers, enum trigger_action action, const char *text, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/*
+ * The text of the trigger that was added last, if it is about values, and its number among these, for values_ask();
+ * else NULL.
+ */
+const char *triggers_question(const struct triggers *triggers, uint32_t *number);
 /* Has any trigger that action?  NULL: no. */
 bool triggers_have(const struct triggers *triggers, enum trigger_action action);
 /* At most one action of each trigger in gap_ns, and `most` in all (0 = no limit). */

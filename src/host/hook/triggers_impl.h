@@ -31,6 +31,7 @@ struct trigger {
 	char *command; /* TRIGGER_RUN: for the shell; NULL = another process runs it */
 	uint64_t longer_ns, window_ns;
 	uint32_t often;
+	uint32_t number; /* CALLTAP_EVENT_CHOSEN: of the question (values_ask()) */
 	/* In the session's process. */
 	uint64_t last_ns; /* CLOCK_MONOTONIC at the last deed, 0 = there was none */
 	uint32_t count;	  /* deeds so far */

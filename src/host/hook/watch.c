@@ -71,12 +71,14 @@ struct triggers *watch_of(const struct watch *watch, uint32_t set)
 	return watch ? watch->of[set] : NULL;
 }
 
-bool watch_names(const struct watch *watch, uint32_t set, struct object *object, const struct object_site *site)
+bool watch_waits(const struct watch *watch, uint32_t set, struct object *object, const struct object_site *site,
+		 bool tracing)
 {
 	const struct triggers *triggers = watch_of(watch, set);
 
 	for (size_t i = 0; triggers && i < triggers->count; i++)
-		if (trigger_names(&triggers->list[i], object, site))
+		if ((tracing || triggers->list[i].action != TRIGGER_STOP) &&
+		    trigger_names(&triggers->list[i], object, site))
 			return true;
 	return false;
 }
@@ -91,7 +93,8 @@ uint16_t watch_flags(const struct watch *watch, struct object *object, const str
 			continue;
 		flags |= CALLTAP_SITE_TRIGGER | CALLTAP_SITE_TIMED;
 		/* The rest is asked by the recorders in C, which keep the depth together. */
-		if (triggers->list[i].kind & (CALLTAP_EVENT_ENTERED | CALLTAP_EVENT_OFTEN | CALLTAP_EVENT_LEFT))
+		if (triggers->list[i].kind &
+		    (CALLTAP_EVENT_ENTERED | CALLTAP_EVENT_OFTEN | CALLTAP_EVENT_LEFT | CALLTAP_EVENT_CHOSEN))
 			flags |= CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT;
 	}
 	return flags;
@@ -269,6 +272,9 @@ static void say_what(struct deed *deed, const struct trigger *trigger)
 	case CALLTAP_EVENT_LEFT:
 		snprintf(how, sizeof(how), "returned");
 		break;
+	case CALLTAP_EVENT_CHOSEN:
+		snprintf(how, sizeof(how), "is as in '%.60s'", trigger->text);
+		break;
 	default:
 		snprintf(how, sizeof(how), "was entered");
 	}
@@ -286,6 +292,8 @@ static bool is_meant(const struct watch *watch, const struct trigger *trigger, c
 	case CALLTAP_EVENT_OFTEN:
 		return trigger->kind == CALLTAP_EVENT_ENTERED ||
 		       (trigger->kind == CALLTAP_EVENT_OFTEN && is_counted(watch, trigger, event->function));
+	case CALLTAP_EVENT_CHOSEN:
+		return trigger->kind == CALLTAP_EVENT_CHOSEN && event->chosen >> (trigger->number & 31) & 1;
 	default:
 		return trigger->kind == event->kind;
 	}

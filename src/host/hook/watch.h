@@ -36,8 +36,12 @@ bool watch_join(struct watch *watch, uint32_t set, struct triggers *triggers, ch
 void watch_part(struct watch *watch, uint32_t set);
 /* The triggers of the instance with that set; NULL: it has none. watch: may be NULL. */
 struct triggers *watch_of(const struct watch *watch, uint32_t set);
-/* Does a trigger of the instance name the function? watch: may be NULL. */
-bool watch_names(const struct watch *watch, uint32_t set, struct object *object, const struct object_site *site);
+/*
+ * Does a trigger of the instance wait for the function's calls?  While the instance records nothing (tracing false),
+ * those that would stop that do not.  watch: may be NULL.
+ */
+bool watch_waits(const struct watch *watch, uint32_t set, struct object *object, const struct object_site *site,
+		 bool tracing);
 /* Flags (CALLTAP_SITE_*) that the function's stub needs for the first instance's triggers; 0: none names it. */
 uint16_t watch_flags(const struct watch *watch, struct object *object, const struct object_site *site);
 /* Write the questions about a function that has got an id. watch: may be NULL. */

@@ -166,7 +166,8 @@ static struct box call_box(struct collector *collector, struct walk *walk, const
 	struct box box = {.track = track, .depth = frame->depth, .from_ns = walk_since_ns(walk, frame->enter_ticks)};
 
 	box.function = used_number(collector->used, frame->function);
-	box.flags = (uint32_t)closed->how | (frame->tail ? BOX_TAIL : 0) | (frame->before ? BOX_BEFORE : 0);
+	box.flags = (uint32_t)closed->how | (frame->tail ? BOX_TAIL : 0) | (frame->before ? BOX_BEFORE : 0) |
+		    (!frame->before && call_is_estimated(closed) ? BOX_ABOUT : 0);
 	if (frame->before)
 		box.to_ns = walk_since_ns(walk, closed->exit_ticks);
 	else
@@ -174,6 +175,7 @@ static struct box call_box(struct collector *collector, struct walk *walk, const
 	if (box.to_ns < box.from_ns)
 		box.to_ns = box.from_ns;
 	box.self_ns = frame->before ? 0 : walk_self_ns(walk, closed);
+	box.away_ns = frame->before ? 0 : walk_duration_ns(walk, closed) - walk_running_ns(walk, closed);
 	return box;
 }
 
@@ -387,6 +389,20 @@ static void put_texts(const struct boxes *boxes, struct columns *columns)
 	}
 }
 
+static void put_away(const struct boxes *boxes, struct columns *columns)
+{
+	struct column *step = columns_add(columns, "away.step"), *ns = columns_add(columns, "away.ns");
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < boxes->count; i++) {
+		if (!boxes->list[i].away_ns)
+			continue;
+		columns_put(columns, step, i - last);
+		columns_put(columns, ns, boxes->list[i].away_ns);
+		last = i;
+	}
+}
+
 /* Rows: the boxes of a stack and depth. */
 static void put_rows(const struct boxes *boxes, struct columns *columns)
 {
@@ -445,6 +461,7 @@ void boxes_put(const struct boxes *boxes, struct columns *columns)
 	}
 	put_rows(boxes, columns);
 	put_texts(boxes, columns);
+	put_away(boxes, columns);
 	put_moments(boxes, columns);
 }
 

@@ -18,10 +18,12 @@
 #define BOX_TAIL   8u  /* entered by a tail call */
 #define BOX_BEFORE 16u /* open when the trace began */
 #define BOX_CALL   32u /* a call without a duration */
+#define BOX_ABOUT  64u /* its duration is an estimate */
 
 struct box {
 	uint64_t from_ns, to_ns; /* since the trace's start */
 	uint64_t self_ns;
+	uint64_t away_ns; /* of its time: that in which the thread ran on another stack */
 	uint64_t calls;	 /* of a sum: the small calls at this depth; 0: a call of its own, or a sum of deeper ones alone
 			  */
 	uint64_t deeper; /* of a sum: calls in them */

@@ -3,7 +3,7 @@
 const HUES = 24;
 
 const colors = {
-	fill: [], dim: [], dark: false,
+	fill: [], dim: [], more: [], less: [], dark: false,
 	set(dark) {
 		this.dark = dark;
 		const css = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
@@ -14,6 +14,13 @@ const colors = {
 			this.fill[i] = dark ? `hsl(${hue} 42% ${32 + i % 3 * 4}%)` : `hsl(${hue} 62% ${80 - i % 3 * 4}%)`;
 			this.dim[i] = dark ? `hsl(${hue} 12% 21%)` : `hsl(${hue} 14% 93%)`;
 		}
+		for (let i = 1; i <= CHANGE_LEVELS; i++) {
+			const light = dark ? 20 + i * 4 : 92 - i * 5, full = dark ? 25 + i * 6 : 60 + i * 5;
+			this.more[i] = `hsl(4 ${full}% ${light}%)`;
+			this.less[i] = `hsl(212 ${full}% ${light}%)`;
+		}
+		this.same = dark ? "#3a414b" : "#e3e6ea";
+		this.pale = dark ? "#262b33" : "#eef0f3";
 		this.sum = dark ? "#4a525e" : "#c3cad3";
 		this.dense = dark ? "#5b6675" : "#a9b4c1";
 		this.text = dark ? "#f2f4f8" : "#14181d";
@@ -32,9 +39,9 @@ function hueOf(name) {
 }
 
 /* Give the canvas as many dots as the screen has in its place; returns its context, scaled so that a unit is one CSS
-   pixel. */
+   pixel, or more (scale.js), and how many dots a unit has. */
 function fitCanvas(canvas) {
-	const ratio = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
+	const ratio = (devicePixelRatio || 1) * pageScale.factor, width = widthOf(canvas), height = heightOf(canvas);
 	const w = Math.round(width * ratio), h = Math.round(height * ratio);
 	if (canvas.width !== w || canvas.height !== h) {
 		canvas.width = w;

@@ -13,7 +13,7 @@
 
 #include "../view/json.h"
 
-#define COLUMNS_MAX 48u
+#define COLUMNS_MAX 64u
 
 struct column {
 	const char *name;

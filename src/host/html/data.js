@@ -66,7 +66,13 @@ function makeBoxes(columns) {
 		box += step;
 		told.set(box, [columns["told.arguments"][i], columns["told.result"][i]]);
 	});
-	return {count, from, to, fn, self: columns["box.self"], flags, sum, rows, told, calls: columns["sum.calls"],
+	const away = new Map();
+	box = 0;
+	columns["away.step"].forEach((step, i) => {
+		box += step;
+		away.set(box, columns["away.ns"][i]);
+	});
+	return {count, from, to, fn, self: columns["box.self"], flags, sum, rows, told, away, calls: columns["sum.calls"],
 		deeper: columns["sum.deeper"], total: columns["sum.total"]};
 }
 

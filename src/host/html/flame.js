@@ -3,47 +3,17 @@
 
 const FLAME_ROW = 19, FLAME_NARROW = 0.4;
 
-function makeFlame(model, canvas) {
-	const said = document.getElementById("flame-said"), choice = document.getElementById("flame-thread");
-	const inverse = document.getElementById("flame-inverse");
-	const whole = makeTree(model.columns, "whole"), threads = makeTree(model.columns, "threads"), trees = new Map();
-	let tree = whole, focus = 0, scroll = 0, selected = -1, hovered = -1, rows = [], deepest = 0;
+/* A flame graph on a canvas. source: the tree to draw (tree()), and of a tree's node its name, lines to tell and color; what
+   a search has found, by function; and the words for a tree without nodes. */
+function flameGraph(canvas, said, source) {
+	let tree = source.tree(), focus = 0, scroll = 0, selected = -1, hovered = -1, rows = [], deepest = 0;
 
-	function fillChoice() {
-		choice.append(new Option("the whole trace", "-1"));
-		for (const node of threads.kids.subarray(threads.first[0], threads.first[1])) {
-			const [name, tid] = model.head.threads[threads.fn[node]];
-			choice.append(new Option(`${clean(name)}-${tid}, ${timeText(threads.total[node])}`, String(node)));
-		}
-	}
-
+	/* Take the source's tree, from its root on. */
 	function choose() {
-		const key = choice.value + inverse.checked, node = Number(choice.value);
-		if (!trees.has(key)) {
-			const chosen = node < 0 ? whole : subtree(threads, node);
-			trees.set(key, inverse.checked ? invert(chosen) : chosen);
-		}
-		tree = trees.get(key);
+		tree = source.tree();
 		focus = scroll = 0;
 		selected = hovered = -1;
 		draw();
-	}
-
-	const nameOf = node => node ? model.names[tree.fn[node]] : choice.selectedOptions[0].textContent;
-
-	function linesOf(node) {
-		const lines = [nameOf(node), `${tree.inverse ? "self time" : "total"} ${timeText(tree.total[node])}, ` +
-			`${percentText(tree.total[node], tree.total[0])} of all` +
-			(node && tree.parent[node] ? `, ${percentText(tree.total[node], tree.total[tree.parent[node]])} of the box above` : "")];
-		if (!node)
-			return lines;
-		if (!tree.inverse)
-			lines.push("self " + timeText(tree.self[node]));
-		lines.push(counted(tree.calls[node], "call", "calls"));
-		const source = sourceOf(model, tree.fn[node]);
-		if (source)
-			lines.push(source);
-		return lines;
 	}
 
 	/* All boxes that can be seen, as [depth, node, x, width]: the path to the focus, and what is below it. */
@@ -82,7 +52,7 @@ function makeFlame(model, canvas) {
 	}
 
 	function paint() {
-		const {context, width, height} = fitCanvas(canvas), found = search.found;
+		const {context, width, height} = fitCanvas(canvas), found = source.found();
 		if (!width)
 			return;
 		lay(width);
@@ -100,8 +70,7 @@ function makeFlame(model, canvas) {
 			for (let k = 0; k < row.length; k += 3) {
 				const node = row[k], hit = found && node > 0 && found[tree.fn[node]];
 				hits += hit ? 1 : 0;
-				const color = node < 0 ? colors.dense : !node ? colors.sum : hit ? colors.match
-					: (found ? colors.dim : colors.fill)[model.hues[tree.fn[node]]];
+				const color = node < 0 ? colors.dense : !node ? colors.sum : hit ? colors.match : source.color(tree, node, found);
 				batches.add(color, row[k + 1], y, Math.max(row[k + 2] - (row[k + 2] > 2 ? 0.7 : 0), 0.5));
 				if (node >= 0 && row[k + 2] > 30)
 					texts.push(node, row[k + 1], y, row[k + 2]);
@@ -110,27 +79,20 @@ function makeFlame(model, canvas) {
 		batches.fill(context, FLAME_ROW - 1);
 		for (let k = 0; k < texts.length; k += 4) {
 			context.fillStyle = found && texts[k] && found[tree.fn[texts[k]]] ? MATCH_TEXT : colors.text;
-			fitText(context, nameOf(texts[k]), texts[k + 1], texts[k + 2] + FLAME_ROW / 2, texts[k + 3]);
+			fitText(context, source.name(tree, texts[k]), texts[k + 1], texts[k + 2] + FLAME_ROW / 2, texts[k + 3]);
 		}
 		outline(context, hovered, colors.front);
 		outline(context, selected, colors.accent);
-		const share = foundShare();
-		if (tree.count === 1) {
-			said.textContent = "No call has a duration here.";
-			return;
-		}
-		said.textContent = focus ? `${cut(nameOf(focus), 60)}: ${timeText(tree.total[focus])}` :
-			found ? `${percentText(share, tree.total[0])} of the time is in what matches` : "";
+		said.textContent = tree.count === 1 ? source.empty() : focus ? `${cut(source.name(tree, focus), 60)}: ${aboutText(tree.total[focus], source.about)}` :
+			found ? `${percentText(foundShare(found), tree.total[0])} of the time is in what matches` : "";
 	}
 
 	/* The time of matching functions that are not below one another. */
-	function foundShare() {
-		if (!search.found)
-			return 0;
+	function foundShare(found) {
 		const inside = new Uint8Array(tree.count);
 		let sum = 0;
 		for (let i = 1; i < tree.count; i++) {
-			inside[i] = inside[tree.parent[i]] || search.found[tree.fn[i]];
+			inside[i] = inside[tree.parent[i]] || found[tree.fn[i]];
 			if (inside[i] && !inside[tree.parent[i]])
 				sum += tree.total[i];
 		}
@@ -154,9 +116,9 @@ function makeFlame(model, canvas) {
 	const draw = onceAFrame(paint);
 
 	function hit(event) {
-		const row = rows[Math.floor((event.offsetY - 4 + scroll) / FLAME_ROW)] || [];
+		const {x, y} = placeOn(event), row = rows[Math.floor((y - 4 + scroll) / FLAME_ROW)] || [];
 		for (let k = 0; k < row.length; k += 3) {
-			if (event.offsetX >= row[k + 1] && event.offsetX < row[k + 1] + row[k + 2])
+			if (x >= row[k + 1] && x < row[k + 1] + row[k + 2])
 				return row[k];
 		}
 		return -2;
@@ -180,15 +142,15 @@ function makeFlame(model, canvas) {
 			selected = kids(selected)[0] === undefined ? selected : kids(selected)[0];
 		else
 			selected = siblings[Math.max(0, Math.min(siblings.length - 1, place + (name === "ArrowLeft" ? -1 : 1)))];
-		const {left, top, height} = canvas.getBoundingClientRect();
-		lay(canvas.clientWidth);
+		const {left, top} = canvas.getBoundingClientRect(), height = heightOf(canvas);
+		lay(widthOf(canvas));
 		rows.forEach((row, depth) => {
 			for (let k = 0; k < row.length; k += 3) {
 				if (row[k] !== selected)
 					continue;
 				const y = depth * FLAME_ROW;
 				scroll = y < scroll ? y : y > scroll + height - 2 * FLAME_ROW ? y - height + 2 * FLAME_ROW : scroll;
-				tip.show({clientX: left + row[k + 1], clientY: top + y - scroll + 8}, linesOf(selected));
+				tip.show({clientX: left + row[k + 1] * pageScale.factor, clientY: top + (y - scroll + 8) * pageScale.factor}, source.lines(tree, selected));
 			}
 		});
 		draw();
@@ -200,14 +162,12 @@ function makeFlame(model, canvas) {
 			step(name);
 		else if (name === "Enter" && selected >= 0)
 			zoom(selected);
-		else if (name === "Escape" || name === "Backspace")
+		else if ((name === "Escape" || name === "Backspace") && focus)
 			zoom(tree.parent[focus]);
 		else if (name === "0" || name === "Home")
 			zoom(0);
-		else if (name === "i")
-			inverse.click();
 		else if (name === "PageUp" || name === "PageDown")
-			scroll += (name === "PageUp" ? -1 : 1) * canvas.clientHeight * 0.9;
+			scroll += (name === "PageUp" ? -1 : 1) * heightOf(canvas) * 0.9;
 		else
 			return false;
 		draw();
@@ -218,7 +178,7 @@ function makeFlame(model, canvas) {
 		const node = hit(event);
 		canvas.style.cursor = node >= 0 ? "pointer" : "default";
 		if (node >= 0)
-			tip.show(event, linesOf(node));
+			tip.show(event, source.lines(tree, node));
 		else if (node === -1)
 			tip.show(event, ["several paths, each too narrow to be drawn here"]);
 		else
@@ -244,11 +204,80 @@ function makeFlame(model, canvas) {
 		tip.hide();
 		draw();
 	}, {passive: false});
-	choice.addEventListener("change", choose);
-	inverse.addEventListener("change", choose);
-	document.getElementById("flame-out").addEventListener("click", () => zoom(tree.parent[focus]));
+	/* For tests: [node, depth, x, width] of each box. */
+	function boxes() {
+		lay(widthOf(canvas));
+		return rows.flatMap((row, depth) => Array.from({length: row.length / 3}, (_, k) => [row[3 * k], depth, row[3 * k + 1], row[3 * k + 2]]));
+	}
 
-	fillChoice();
-	trees.set("-1false", whole);
-	return {draw, paint, key, zoom, state: () => ({focus, name: nameOf(focus), total: tree.total[focus], count: tree.count, rows: rows.length})};
+	return {draw, paint, key, zoom, choose, boxes, out: () => zoom(tree.parent[focus]),
+		state: () => ({focus, name: source.name(tree, focus), total: tree.total[focus], count: tree.count, rows: rows.length})};
+}
+
+/* Percentages of a node's time, of all and of its caller's. */
+function sharesOf(tree, node) {
+	return `${percentText(tree.total[node], tree.total[0])} of all` +
+		(node && tree.parent[node] ? `, ${percentText(tree.total[node], tree.total[tree.parent[node]])} of the box above` : "");
+}
+
+/* The view of the trace, or of the range and thread that rule. */
+function makeFlame(model, rule, canvas) {
+	const inverse = document.getElementById("flame-inverse");
+	const whole = makeTree(model.columns, "whole"), {threads} = rule, ofThreads = new Map(), inverses = new WeakMap();
+
+	/* The tree of what rules, made once. */
+	function ruling() {
+		const measured = rule.measured();
+		if (measured)
+			return measured.tree;
+		if (rule.thread < 0)
+			return whole;
+		if (!ofThreads.has(rule.thread))
+			ofThreads.set(rule.thread, subtree(threads, threads.kids.find(node => !threads.parent[node] && threads.fn[node] === rule.thread)));
+		return ofThreads.get(rule.thread);
+	}
+
+	const graph = flameGraph(canvas, document.getElementById("flame-said"), {
+		tree() {
+			const chosen = ruling();
+			if (inverse.checked && !inverses.has(chosen))
+				inverses.set(chosen, invert(chosen));
+			return inverse.checked ? inverses.get(chosen) : chosen;
+		},
+		about: Boolean(model.head.estimated),
+		name(tree, node) {
+			if (!node)
+				return rule.thread >= 0 ? rule.threadText() + (rule.range ? ", in the range" : "") : rule.range ? "all threads, in the range" : "the whole trace";
+			return tree.fn[node] ? model.names[tree.fn[node]] : counted(tree.calls[node], "small call", "small calls");
+		},
+		lines(tree, node) {
+			const lines = [this.name(tree, node), `${tree.inverse ? "self time" : "total"} ${aboutText(tree.total[node], this.about)}, ${sharesOf(tree, node)}`];
+			if (!node)
+				return lines;
+			if (!tree.inverse)
+				lines.push("self " + aboutText(tree.self[node], this.about));
+			if (!tree.fn[node]) {
+				lines.push("their functions are not known here: the page has such calls as sums");
+				return lines;
+			}
+			lines.push(counted(tree.calls[node], "call", "calls"));
+			const text = sourceOf(model, tree.fn[node]);
+			if (text)
+				lines.push(text);
+			return lines;
+		},
+		color: (tree, node, found) => !tree.fn[node] ? colors.sum : (found ? colors.dim : colors.fill)[model.hues[tree.fn[node]]],
+		found: () => search.found,
+		empty: () => rule.range ? "No call ran in the range." : "No call has a duration here.",
+	});
+
+	function key(event) {
+		if (event.key === "i")
+			inverse.click();
+		return event.key === "i" || graph.key(event);
+	}
+
+	inverse.addEventListener("change", graph.choose);
+	document.getElementById("flame-out").addEventListener("click", graph.out);
+	return {...graph, key};
 }

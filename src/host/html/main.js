@@ -1,14 +1,16 @@
 /* The page as a whole: its views, its keys, light and dark, and the facts about the trace. */
 
 const KEYS = [
-	["1 2 3 4", "time line, flame graph, table, trace"], ["/", "search functions: a part of a name, or /a regular expression/"],
+	["1 2 3 4 5", "time line, flame graph, table, trace, and what differs if the page compares"], ["/", "search functions: a part of a name, or /a regular expression/"],
 	["n, N", "the next call that matches, the one before"], ["t", "light or dark"], ["?", "this list"],
 	["", "Time line"], ["wheel, w, s", "zoom"], ["drag, a, d, arrows", "move"], ["Shift + wheel, up, down", "scroll the threads"],
 	["click", "keep a call's times in the line below"], ["double click, Enter", "zoom to the call"],
 	["Shift + arrows", "from the kept call to its neighbour, caller or callee"], ["0", "the whole trace"],
-	["c, click on a thread's name", "fold the threads, one thread"], ["", "Flame graph"], ["click, Enter", "zoom to a box"],
+	["c, click on a thread's name", "fold the threads, one thread"],
+	["drag over the ruler, r", "take a range, or the time in view: table and flame graph are of it"], ["Escape", "let the range go"], ["", "Flame graph"], ["click, Enter", "zoom to a box"],
 	["Escape, Backspace", "zoom out"], ["arrows", "caller, callee, neighbour"], ["i", "inverse"], ["0", "all"],
 	["", "Table"], ["click on a head", "sort"], ["up, down", "the next function"],
+	["", "Difference"], ["f", "table, flame graph"],
 ];
 
 const LABELS = {
@@ -35,6 +37,9 @@ function levelLines(head) {
 			`${counted(levels.sums, "box", "boxes")} that tell their number and time.`
 		: `The time line has all ${counted(levels.kept, "call", "calls")}.`);
 	lines.push("The table counts every call.");
+	add(head.estimated, head.estimated && `Of ${counted(head.estimated.calls, "call", "calls")} with a duration ${countText(head.estimated.exact)} have times of ` +
+		"their own. What has ~ is made of these and of bounds for the others (calltap-report(1), ESTIMATES).");
+	lines.push(RANGE_WORDS);
 	add(levels.strays, `${counted(levels.strays, "call was", "calls were")} entered before the trace, or where records were lost: not on the time line.`);
 	add(levels.crowded, `${counted(levels.crowded, "call of a stack is", "calls of stacks are")} not on the time line: there are too many stacks.`);
 	add(levels.moments_left, `${counted(levels.moments_left, "loss, wait or mark is", "losses, waits and marks are")} left out.`);
@@ -43,8 +48,13 @@ function levelLines(head) {
 	add(levels.threads_left, `${counted(levels.threads_left, "path is", "paths are")} left out of the threads' flame graphs, each of at most ${timeText(levels.threads_min_ns)}.`);
 	add(levels.absorbed, `${counted(levels.absorbed, "call is", "calls are")} counted into a caller's box of the flame graph: there are too many paths.`);
 	add(levels.pairs_left, `${counted(levels.pairs_left, "pair", "pairs")} of caller and callee ${levels.pairs_left === 1 ? "is" : "are"} left out, of the least time.`);
+	if (head.change) {
+		add(head.change.left, `${counted(head.change.left, "path is", "paths are")} left out of the differential flame graph, each of at most ${timeText(head.change.min_ns)}.`);
+		add(head.change.absorbed, `${counted(head.change.absorbed, "call is", "calls are")} counted into a caller's box of the differential flame graph: there are too many paths.`);
+	}
 	const filter = head.filter, chosen = [];
 	add(filter.function, `Functions: ${clean(filter.function)}`);
+	add(filter.options.length, `Only a part of the calls was asked for: ${filter.options.map(clean).join(", ")}.`);
 	if (filter.pid || filter.tid || filter.from_ns || filter.to_ns !== undefined || filter.min_ns)
 		chosen.push(filter.pid ? "process " + filter.pid : "", filter.tid ? "thread " + filter.tid : "",
 			filter.from_ns ? "from " + timeText(filter.from_ns) : "", filter.to_ns !== undefined ? "to " + timeText(filter.to_ns) : "",
@@ -92,19 +102,27 @@ function makeModel(data) {
 
 function start(data) {
 	const id = name => document.getElementById(name);
-	const model = makeModel(data), views = ["timeline", "flame", "table", "facts"], parts = {};
+	const model = makeModel(data), views = ["timeline", "flame", "table", "facts", ...(model.head.diff ? ["difference"] : [])], parts = {};
 	let view = "timeline", chosenTheme = "";
 	const app = {
+		/* Of the calls in the range, if one rules. */
 		showLongest(fn) {
-			const {from, to, fn: functions, count} = model.boxes;
+			const {from, to, fn: functions, count} = model.boxes, {range} = rule;
 			let best = -1;
 			for (let i = 0; i < count; i++) {
-				if (functions[i] === fn && (best < 0 || to[i] - from[i] > to[best] - from[best]))
+				if (functions[i] === fn && (!range || partIn(model.boxes, i, range.from, range.to) >= 0) && (best < 0 || to[i] - from[i] > to[best] - from[best]))
 					best = i;
 			}
 			open("timeline");
 			if (best >= 0)
 				parts.timeline.show(best);
+		},
+		showFunction(name) {
+			const fn = model.names.indexOf(name);
+			if (fn < 1)
+				return;
+			open("table");
+			parts.table.choose(fn);
 		},
 	};
 
@@ -125,6 +143,7 @@ function start(data) {
 		view = name;
 		tip.hide();
 		id("keys").hidden = true;
+		id("rule-elsewhere").hidden = name !== "facts" && name !== "difference";
 		for (const each of views)
 			id(each).hidden = each !== name;
 		for (const button of id("tabs").children)
@@ -136,12 +155,28 @@ function start(data) {
 		search.set(model, id("query").value.trim());
 		id("found").textContent = search.found ? counted(search.count, "function", "functions") : "";
 		parts.table.arrange();
+		if (parts.difference)
+			parts.difference.arrange();
+		redraw();
+	}
+
+	function dropRange() {
+		const ruled = Boolean(rule.range);
+		if (ruled)
+			rule.drop();
+		return ruled;
+	}
+
+	/* Another range or thread rules. */
+	function show() {
+		parts.flame.choose();
+		parts.table.rerange();
 		redraw();
 	}
 
 	/* True if the key was taken. */
 	function takeKey(event) {
-		const number = "1234".indexOf(event.key);
+		const number = "12345".slice(0, views.length).indexOf(event.key);
 		if (event.key === "/") {
 			id("query").focus();
 			id("query").select();
@@ -150,12 +185,15 @@ function start(data) {
 		} else if (event.key === "t") {
 			chosenTheme = colors.dark ? "light" : "dark";
 			applyTheme();
+		} else if (event.key === "r") {
+			const {from, to} = parts.timeline.view;
+			rule.set(Math.max(0, from), to);
 		} else if (event.key === "?") {
 			id("keys").hidden = !id("keys").hidden;
 		} else if (event.key === "Escape" && !id("keys").hidden) {
 			id("keys").hidden = true;
 		} else {
-			return parts[view] ? parts[view].key(event) : false;
+			return parts[view] && parts[view].key(event) || event.key === "Escape" && dropRange();
 		}
 		return true;
 	}
@@ -173,14 +211,21 @@ function start(data) {
 	}
 
 	const program = String(model.facts.info.command || model.facts.info.program || model.facts.file || "Calltap");
-	id("program").textContent = id("program").title = cut(clean(program), 200);
+	id("program").title = cut(clean(program), 200);
+	id("program").textContent = cut(clean(program.replace(/^\S*\/(?=[^\s/])/, "")), 200);
 	document.title = cut(clean(program), 60) + " - Calltap";
+	pageScale.read();
 	applyTheme();
 	id("loading").hidden = true;
 	id("timeline").hidden = false;
-	parts.timeline = makeTimeline(model, id("timeline-canvas"), id("selected"));
-	parts.flame = makeFlame(model, id("flame-canvas"));
-	parts.table = makeTable(model, app);
+	const rule = makeRule(model, show);
+	parts.timeline = makeTimeline(model, rule, id("timeline-canvas"), id("selected"));
+	parts.flame = makeFlame(model, rule, id("flame-canvas"));
+	parts.table = makeTable(model, rule, app);
+	if (model.head.diff) {
+		parts.difference = makeDifference(model, app);
+		id("tabs").lastElementChild.hidden = false;
+	}
 	showFacts(model, id("facts-text"));
 	showKeys(id("keys-text"));
 	open("timeline");
@@ -200,9 +245,13 @@ function start(data) {
 			event.preventDefault();
 	});
 	requestAnimationFrame(() => requestAnimationFrame(() => performance.mark("calltap-drawn")));
-	new ResizeObserver(redraw).observe(document.querySelector("main"));
+	new ResizeObserver(() => {
+		pageScale.read();
+		redraw();
+	}).observe(document.querySelector("main"));
 	/* For tests and for the curious: what the page shows. */
-	window.calltap = {model, parts, open, search, state: () => ({view, ...(parts[view] ? parts[view].state() : {})})};
+	window.calltap = {model, parts, open, search, rule, rangeOf: (from, to, thread) => rangeOf(model, from, to, thread),
+		state: () => ({view, ...(parts[view] ? parts[view].state() : {})})};
 }
 
 const said = document.getElementById("loading");

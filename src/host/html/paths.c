@@ -121,21 +121,23 @@ static int compare_totals(const void *left, const void *right)
 	return a < b ? 1 : a > b ? -1 : 0;
 }
 
-/* The least total, + 1, such that at most LEVELS_PATHS nodes have as much; 0 = all nodes may stay. */
+uint64_t paths_least(uint64_t *totals, uint32_t count)
+{
+	if (count <= LEVELS_PATHS)
+		return 0;
+	qsort(totals, count, sizeof(*totals), compare_totals);
+	return totals[LEVELS_PATHS] + 1;
+}
+
 static int least_total(const struct tree *tree, uint64_t *least)
 {
-	uint64_t *totals;
+	uint64_t *totals = malloc((size_t)tree->count * sizeof(*totals));
 
-	*least = 0;
-	if (tree->count <= LEVELS_PATHS)
-		return 0;
-	totals = malloc((size_t)tree->count * sizeof(*totals));
 	if (!totals)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < tree->count; i++)
 		totals[i] = tree->nodes[i].total_ns;
-	qsort(totals, tree->count, sizeof(*totals), compare_totals);
-	*least = totals[LEVELS_PATHS] + 1;
+	*least = paths_least(totals, tree->count);
 	free(totals);
 	return 0;
 }

@@ -27,6 +27,8 @@ int paths_collect(struct paths *paths, const struct trace *trace, const struct v
 		  struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* The limits that the durations make. */
 void paths_levels(const struct paths *paths, const struct trace *trace, struct levels *levels);
+/* The least total, + 1, such that at most LEVELS_PATHS nodes have as much, 0 = all nodes may stay; sorts the totals. */
+uint64_t paths_least(uint64_t *totals, uint32_t count);
 /* Write the trees and the pairs of caller and callee. */
 int paths_put(struct paths *paths, struct columns *columns, struct used *used) __attribute__((warn_unused_result));
 void paths_clear(struct paths *paths);

@@ -1,6 +1,6 @@
-/* The table of functions, and beside it one function: its times, a histogram of its calls, its callers and callees. */
+/* The table of functions, of the whole trace or of the range that rules, and beside it one function: its times, a histogram
+   of its calls, its callers and callees. */
 
-const TABLE_ROW = 24;
 const TABLE_COLUMNS = [
 	{title: "Function", key: "name"}, {title: "Calls", key: "calls", count: true}, {title: "Total", key: "total"},
 	{title: "Self", key: "self"}, {title: "p50", key: "p50", finished: true}, {title: "p99", key: "p99", finished: true},
@@ -12,11 +12,19 @@ function bucketLeast(bucket) {
 	return bucket < 4 ? bucket : (4 + bucket % 4) * Math.pow(2, Math.floor(bucket / 4) - 1);
 }
 
+/* As `report` has them: finished calls, and the others by that word. */
+function callsText(row) {
+	const unfinished = row.unfinished ? countText(row.unfinished) + " unfinished" : "";
+	return unfinished && row.calls ? countText(row.calls) + " + " + unfinished : unfinished || countText(row.calls);
+}
+
 function makeRows(model) {
 	const {columns} = model, rows = [];
 	let at = 0;
 	columns["table.function"].forEach((fn, i) => {
-		const row = {fn, name: model.names[fn], buckets: []};
+		const row = {fn, name: model.names[fn], buckets: [], about: {}};
+		["total", "self", "p50", "max"].forEach((key, bit) => row.about[key] = columns["table.about"][i] >> bit & 1);
+		row.about.p99 = row.about.min = row.about.p50;
 		for (const key of ["calls", "unfinished", "total", "self", "sum", "min", "p50", "p99", "max"])
 			row[key] = columns["table." + key][i];
 		let bucket = 0;
@@ -52,36 +60,59 @@ function drawHistogram(canvas, row) {
 	context.fillText(counted(most, "call", "calls"), 0, 7);
 }
 
-function makeTable(model, app) {
+/* Callers with callees, of a call tree: [caller, callee, calls, total]. */
+function pairsIn(tree) {
+	const pairs = new Map();
+	for (let i = 1; i < tree.count; i++) {
+		const caller = tree.fn[tree.parent[i]], callee = tree.fn[i], key = caller * 536870912 + callee;
+		if (!caller || !callee)
+			continue;
+		if (!pairs.has(key))
+			pairs.set(key, [caller, callee, 0, 0]);
+		pairs.get(key)[2] += tree.calls[i];
+		pairs.get(key)[3] += tree.total[i];
+	}
+	return [...pairs.values()].sort((a, b) => b[3] - a[3]);
+}
+
+const NOT_OF_A_RANGE = "Percentiles, the longest call and the histogram are of whole calls: a range has none.";
+
+/* The row that stands for the small calls of a range. */
+function smallRow(small) {
+	return {fn: 0, name: "(small calls, of functions not known here)", calls: small.calls,
+		unfinished: 0, timed: true, total: small.total, totalMore: small.totalMore, self: small.self, selfMore: small.selfMore, buckets: []};
+}
+
+/* Rows to sort: numbers that a range does not have come last. */
+function compareRows(sort, sign) {
+	const byName = (a, b) => a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+	return (a, b) => (a.fn === 0) - (b.fn === 0) || (sort === "name" ? sign * byName(a, b)
+		: sign * ((a[sort] || 0) - (b[sort] || 0)) || byName(a, b));
+}
+
+function makeTable(model, rule, app) {
 	const body = document.getElementById("table-body"), scroller = document.getElementById("table-scroll");
 	const aside = document.getElementById("function"), heads = document.getElementById("table-head");
 	const rows = makeRows(model), rowOf = new Map(rows.map(row => [row.fn, row]));
-	let sort = "total", rising = false, shown = rows, chosen = null, drawn = "";
+	const table = rowsInView(scroller, body, TABLE_COLUMNS.length, makeRow);
+	let sort = "total", rising = false, shown = rows, chosen = 0;
 
-	for (const column of TABLE_COLUMNS) {
-		const button = make("button", column.title);
-		button.type = "button";
-		button.addEventListener("click", () => {
-			rising = sort === column.key ? !rising : column.key === "name";
-			sort = column.key;
-			arrange();
-		});
-		heads.append(make("th", "", button));
-	}
+	makeHeads(heads, TABLE_COLUMNS, i => {
+		const {key} = TABLE_COLUMNS[i];
+		rising = sort === key ? !rising : key === "name";
+		sort = key;
+		arrange();
+	});
 
 	/* Filter and sort. */
 	function arrange() {
-		const sign = rising ? 1 : -1;
-		shown = search.found ? rows.filter(row => search.found[row.fn]) : rows.slice();
-		shown.sort((a, b) => sort === "name" ? sign * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)
-			: sign * (a[sort] - b[sort]) || (a.name < b.name ? -1 : 1));
-		[...heads.children].forEach((head, i) => {
-			const own = TABLE_COLUMNS[i].key === sort;
-			head.ariaSort = own ? rising ? "ascending" : "descending" : "none";
-			head.firstChild.textContent = TABLE_COLUMNS[i].title + (own ? rising ? " \u25b4" : " \u25be" : "");
-		});
-		scroller.scrollTop = 0;
-		drawn = "";
+		const measured = rule.measured(), {small} = measured || {}, every = measured ? measured.rows : rows;
+		shown = search.found ? every.filter(row => search.found[row.fn]) : every.slice();
+		if (small && small.calls && !search.found)
+			shown.push(smallRow(small));
+		shown.sort(compareRows(sort, rising ? 1 : -1));
+		markHeads(heads, TABLE_COLUMNS, TABLE_COLUMNS.findIndex(column => column.key === sort), rising);
+		table.show(shown);
 		draw();
 	}
 
@@ -89,42 +120,27 @@ function makeTable(model, app) {
 		const element = make("tr", "");
 		for (const column of TABLE_COLUMNS) {
 			const value = row[column.key];
-			const cell = make("td", column.key === "name" ? cut(value, 300) : column.count ? countText(value)
-				: row.buckets.length || !column.finished && row.unfinished ? timeText(value) : "\u2013");
+			const known = row.timed ? !column.finished : row.buckets.length || !column.finished && row.unfinished;
+			const cell = make("td", column.key === "name" ? cut(value, 300) : column.count ? callsText(row)
+				: known ? leastText(value, row[column.key + "More"], row.about ? row.about[column.key] : model.head.estimated) : "\u2013");
 			if (column.key === "name")
 				cell.title = cut(value, 1000);
+			else if (column.count)
+				cell.title = row.unfinished ? "open at the end, exit lost, or entered before the trace" : "";
+			else if (row.timed)
+				cell.title = column.finished ? NOT_OF_A_RANGE : row[column.key + "More"] ? `at most ${timeText(value + row[column.key + "More"])}` : "";
 			element.append(cell);
 		}
-		element.className = row === chosen ? "chosen" : "";
-		element.addEventListener("click", () => choose(row));
+		element.className = !row.fn ? "small" : row.fn === chosen ? "chosen" : "";
+		if (row.fn)
+			element.addEventListener("click", () => choose(row.fn));
 		return element;
-	}
-
-	/* A row that takes the place of rows that are not in view. */
-	function makeSpace(count) {
-		const element = make("tr", ""), cell = make("td", "");
-		element.className = "space";
-		cell.colSpan = TABLE_COLUMNS.length;
-		cell.style.height = count * TABLE_ROW + "px";
-		element.append(cell);
-		return element;
-	}
-
-	/* Only the rows in view are elements. */
-	function paint() {
-		const first = Math.max(0, Math.floor(scroller.scrollTop / TABLE_ROW) - 20);
-		const last = Math.min(shown.length, first + Math.ceil(scroller.clientHeight / TABLE_ROW) + 40);
-		if (drawn === first + " " + last)
-			return;
-		drawn = first + " " + last;
-		body.replaceChildren(...(first ? [makeSpace(first)] : []), ...shown.slice(first, last).map(makeRow),
-			...(last < shown.length ? [makeSpace(shown.length - last)] : []));
 	}
 
 	const draw = onceAFrame(() => {
-		paint();
+		table.paint();
 		if (chosen && aside.querySelector("canvas"))
-			drawHistogram(aside.querySelector("canvas"), chosen);
+			drawHistogram(aside.querySelector("canvas"), rowOf.get(chosen));
 	});
 
 	function neighbours(title, pairs, other) {
@@ -133,55 +149,92 @@ function makeTable(model, app) {
 			const button = make("button", cut(model.names[fn], 300));
 			button.type = "button";
 			button.title = cut(model.names[fn], 1000);
-			button.addEventListener("click", () => rowOf.has(fn) && choose(rowOf.get(fn), true));
-			list.append(make("li", "", button, make("span", `${countText(calls)} \u00d7, ${timeText(total)}`)));
+			button.addEventListener("click", () => choose(fn, true));
+			list.append(make("li", "", button, make("span", `${countText(calls)} \u00d7, ${aboutText(total, model.head.estimated)}`)));
 		}
 		return [make("h3", `${title}: ${pairs.length}` + (pairs.length > 100 ? ", the first 100" : "")), list];
 	}
 
-	/* Pairs with the function, as [other function, calls, total]; they are stored by falling total. */
+	/* Pairs with the function, as [other function, calls, total], by falling total. */
 	function pairsOf(fn, own, other) {
-		const {columns} = model, list = [];
+		const {columns} = model, measured = rule.measured(), list = [];
+		if (measured) {
+			const [at, beside] = own === "caller" ? [0, 1] : [1, 0];
+			measured.pairs = measured.pairs || pairsIn(measured.tree);
+			return measured.pairs.filter(pair => pair[at] === fn).map(pair => [pair[beside], pair[2], pair[3]]);
+		}
 		columns["pair." + own].forEach((each, i) => each === fn &&
 			list.push([columns["pair." + other][i], columns["pair.calls"][i], columns["pair.total"][i]]));
 		return list;
 	}
 
-	function choose(row, scrollTo) {
-		chosen = row;
-		drawn = "";
-		const longest = make("button", "Longest call on the time line");
+	/* What a row has, in sentences. */
+	function rowLines(row) {
+		const text = key => leastText(row[key], row[key + "More"], row.about ? row.about[key] : model.head.estimated);
+		const lines = [`${counted(row.calls, "finished call", "finished calls")}` +
+			(row.unfinished ? `, ${countText(row.unfinished)} not finished in the trace` : "")];
+		lines.push(!row.timed && !row.buckets.length && !row.unfinished ? "no durations were recorded"
+			: `total ${text("total")}, self ${text("self")}` +
+				(row.calls && !row.timed ? `; average ${aboutText(row.sum / row.calls, row.about && row.about.total)}` : ""));
+		if (row.buckets.length)
+			lines.push(["min", "p50", "p99", "max"].map(key => `${key} ${text(key)}`).join(", "));
+		return lines;
+	}
+
+	/* The function beside the table: in the range, if one rules, and in the whole trace. */
+	function showChosen() {
+		const row = rowOf.get(chosen), measured = rule.measured();
+		if (!row)
+			return;
+		const inside = measured && measured.rows.find(each => each.fn === chosen);
+		const longest = make("button", measured ? "Longest call of the range on the time line" : "Longest call on the time line");
 		longest.type = "button";
+		longest.disabled = Boolean(measured && !inside);
 		longest.addEventListener("click", () => app.showLongest(row.fn));
 		aside.replaceChildren(make("h2", row.name), make("p", sourceOf(model, row.fn)),
-			make("p", `${counted(row.calls, "finished call", "finished calls")}` +
-				(row.unfinished ? `, ${countText(row.unfinished)} not finished in the trace` : "")),
-			make("p", !row.buckets.length && !row.unfinished ? "no durations were recorded"
-				: `total ${timeText(row.total)}, self ${timeText(row.self)}` + (row.calls ? `; average ${timeText(row.sum / row.calls)}` : "")),
-			...(row.buckets.length ? [make("p", `min ${timeText(row.min)}, p50 ${timeText(row.p50)}, p99 ${timeText(row.p99)}, ` +
-				`max ${timeText(row.max)}`)] : []),
-			longest, ...(row.buckets.length ? [make("h3", "Calls by duration"), make("canvas", "")] : []),
-			...neighbours("Callers", pairsOf(row.fn, "callee", "caller")),
-			...neighbours("Callees", pairsOf(row.fn, "caller", "callee")));
+			...(measured ? [make("h3", "In the range"), ...(inside ? rowLines(inside) : ["no call that the page has by itself"]).map(line => make("p", line)),
+				make("p", NOT_OF_A_RANGE), make("h3", "In the whole trace")] : []),
+			...rowLines(row).map(line => make("p", line)), longest,
+			...(row.buckets.length ? [make("h3", "Calls by duration" + (measured ? ", in the whole trace" : "")), make("canvas", "")] : []),
+			...neighbours(measured ? "Callers in the range" : "Callers", pairsOf(row.fn, "callee", "caller")),
+			...neighbours(measured ? "Callees in the range" : "Callees", pairsOf(row.fn, "caller", "callee")));
 		aside.scrollTop = 0;
-		const place = shown.indexOf(row);
-		if (scrollTo && place >= 0 && (place * TABLE_ROW < scroller.scrollTop ||
-			(place + 2) * TABLE_ROW > scroller.scrollTop + scroller.clientHeight))
-			scroller.scrollTop = place * TABLE_ROW - scroller.clientHeight / 2;
+	}
+
+	const placeOf = fn => shown.findIndex(row => row.fn === fn);
+
+	function choose(fn, scrollTo) {
+		if (!rowOf.has(fn))
+			return;
+		chosen = fn;
+		table.forget();
+		showChosen();
+		const place = placeOf(fn);
+		if (scrollTo && place >= 0 && (place * tableRow() < scroller.scrollTop ||
+			(place + 2) * tableRow() > scroller.scrollTop + scroller.clientHeight))
+			scroller.scrollTop = place * tableRow() - scroller.clientHeight / 2;
 		draw();
 	}
 
+	/* Another range rules. */
+	function rerange() {
+		if (rule.range && TABLE_COLUMNS.find(column => column.key === sort).finished)
+			sort = "total";
+		arrange();
+		showChosen();
+	}
+
 	function key(event) {
-		const place = shown.indexOf(chosen), down = event.key === "ArrowDown" || event.key === "j";
+		const place = placeOf(chosen), down = event.key === "ArrowDown" || event.key === "j";
 		if (!down && event.key !== "ArrowUp" && event.key !== "k" || !shown.length)
 			return false;
-		choose(shown[Math.max(0, Math.min(shown.length - 1, place + (down ? 1 : -1)))], true);
+		choose(shown[Math.max(0, Math.min(shown.length - 1, place + (down ? 1 : -1)))].fn, true);
 		return true;
 	}
 
 	scroller.addEventListener("scroll", draw);
 	arrange();
-	return {draw, arrange, key, choose: fn => rowOf.has(fn) && choose(rowOf.get(fn), true),
+	return {draw, arrange, rerange, key, choose: fn => choose(fn, true),
 		state: () => ({sort, rising, shown: shown.length, rows: rows.length, first: shown.length ? shown[0].name : "",
-			chosen: chosen && chosen.name})};
+			chosen: chosen ? model.names[chosen] : null})};
 }

@@ -14,10 +14,16 @@ function cut(text, max) {
 function timeText(ns) {
 	const units = [["s", 1e9], ["ms", 1e6], ["us", 1e3]];
 	for (const [unit, size] of units) {
-		if (ns >= size)
-			return (ns / size).toFixed(ns >= 100 * size ? 1 : ns >= 10 * size ? 2 : 3) + " " + unit;
+		const value = ns / size;
+		if (value >= 0.99995)
+			return value.toFixed(value >= 99.995 ? 1 : value >= 9.9995 ? 2 : 3) + " " + unit;
 	}
 	return Math.round(ns) + " ns";
+}
+
+/* The same of what may be an estimate, as `replay` and `report` mark it. */
+function aboutText(ns, about) {
+	return (about ? "~" : "") + timeText(ns);
 }
 
 function countText(count) {
@@ -41,6 +47,9 @@ function make(tag, text, ...inside) {
 	return element;
 }
 
+/* A box's flags, as in boxes.h; the lower bits are how the call ended. */
+const BOX_TAIL = 8, BOX_BEFORE = 16, BOX_CALL = 32, BOX_ABOUT = 64, END_BITS = 7, END_OPEN = 3, END_LOST = 4;
+
 const ENDS = ["", "ended by an exception or longjmp", "ended by a tail call", "still open at the end of the trace",
 	"its end was lost", "ended before its thread's first record"];
 
@@ -50,20 +59,20 @@ function boxLines(model, box) {
 	const ns = boxes.to[box] - boxes.from[box];
 	if (!boxes.fn[box]) {
 		const sum = boxes.sum[box], calls = boxes.calls[sum], deeper = boxes.deeper[sum];
-		return [`${countText(calls)} small ${calls === 1 ? "call" : "calls"}, total ${timeText(boxes.total[sum])}`,
-			`within ${timeText(ns)} from ${timeText(boxes.from[box])} on; self time ${timeText(boxes.self[box])}` +
+		return [`${countText(calls)} small ${calls === 1 ? "call" : "calls"}, total ${aboutText(boxes.total[sum], head.estimated)}`,
+			`within ${timeText(ns)} from ${timeText(boxes.from[box])} on; self time ${aboutText(boxes.self[box], head.estimated)}` +
 			(deeper ? `; ${counted(deeper, "call", "calls")} in them` : ""),
 			`each shorter than ${timeText(head.levels.threshold_ns)}, the page's threshold`];
 	}
 	const [told, result] = boxes.told.get(box) || [0, 0];
-	const flags = boxes.flags[box], how = ENDS[flags & 7];
+	const flags = boxes.flags[box], how = ENDS[flags & END_BITS];
 	const lines = [model.names[boxes.fn[box]]];
-	if (flags & 32)
+	if (flags & BOX_CALL)
 		lines.push("a call at " + timeText(boxes.from[box]) + "; its duration was not recorded");
-	else if (flags & 16)
+	else if (flags & BOX_BEFORE)
 		lines.push("open when the trace began");
 	else
-		lines.push(`${timeText(ns)}, self ${timeText(boxes.self[box])}, at ${timeText(boxes.from[box])}`);
+		lines.push(`${aboutText(ns, flags & BOX_ABOUT)}, self ${aboutText(boxes.self[box], flags & BOX_ABOUT || head.estimated && boxes.self[box] !== ns)}, at ${timeText(boxes.from[box])}`);
 	const source = sourceOf(model, boxes.fn[box]);
 	if (source)
 		lines.push(source);
@@ -71,9 +80,9 @@ function boxLines(model, box) {
 		lines.push("arguments: " + clean(head.texts[told - 1]));
 	if (result)
 		lines.push("result: " + clean(head.texts[result - 1]));
-	if (how && !(flags & 32))
+	if (how && !(flags & BOX_CALL))
 		lines.push(how);
-	if (flags & 8)
+	if (flags & BOX_TAIL)
 		lines.push("entered by a tail call");
 	return lines;
 }

@@ -84,12 +84,12 @@ function makeBatches() {
 	};
 }
 
-function makeTimeline(model, canvas, panel) {
+function makeTimeline(model, rule, canvas, panel) {
 	const {boxes} = model, {from, to, fn} = boxes;
 	const tracks = makeTracks(model), rowOf = new Map();
 	const whole = {from: 0, to: Math.max(1, model.facts.duration_ns)};
 	const view = {from: 0, to: 1, y: 0};
-	let height = 0, selected = -1, hovered = -1, drag = null;
+	let height = 0, selected = -1, hovered = -1, drag = null, marked = null; /* marked: the range that is being dragged */
 
 	function place() {
 		let y = RULER;
@@ -214,6 +214,33 @@ function makeTimeline(model, canvas, panel) {
 		}
 	}
 
+	/* The range that is dragged, or the one that rules: {left, right, ns}; null = none. */
+	function rangePlace(width) {
+		const range = marked || rule.range, scale = width / (view.to - view.from);
+		const place = ns => Math.max(-2, Math.min(width + 2, (ns - view.from) * scale));
+		return range && {left: place(Math.min(range.from, range.to)), right: place(Math.max(range.from, range.to)),
+			ns: Math.abs(range.to - range.from)};
+	}
+
+	/* What is outside of the range is pale. */
+	function shadeOutside(context, range, width, tall) {
+		context.globalAlpha = 0.6;
+		context.fillStyle = colors.back;
+		context.fillRect(0, RULER, range.left, tall);
+		context.fillRect(range.right, RULER, width - range.right, tall);
+		context.globalAlpha = 1;
+	}
+
+	/* The range has its ends, and a line on the ruler. */
+	function drawRange(context, {left, right, ns}, width, tall) {
+		context.fillStyle = colors.accent;
+		context.fillRect(left, RULER - 4, Math.max(right - left, 1), 4);
+		context.fillRect(left, 0, 1, tall);
+		context.fillRect(right - 1, 0, 1, tall);
+		if (marked)
+			fitText(context, timeText(ns), left + 2, RULER + 10, width);
+	}
+
 	function outline(context, box, color, width) {
 		const row = rowAt(box), track = rowOf.get(row);
 		if (track.folded)
@@ -245,6 +272,9 @@ function makeTimeline(model, canvas, panel) {
 		}
 		batches.fill(context, ROW - 1);
 		drawTexts(context, texts);
+		const range = rangePlace(width);
+		if (range)
+			shadeOutside(context, range, width, tall);
 		for (const track of shown)
 			drawLabel(context, track, width);
 		if (hovered >= 0)
@@ -252,6 +282,8 @@ function makeTimeline(model, canvas, panel) {
 		if (selected >= 0)
 			outline(context, selected, colors.accent, width);
 		drawRuler(context, width);
+		if (range)
+			drawRange(context, range, width, tall);
 		drawScroll(context, width, tall);
 	}
 
@@ -296,7 +328,7 @@ function makeTimeline(model, canvas, panel) {
 
 	/* {track, box, moment} at a place of the canvas. */
 	function hit(x, y) {
-		const track = y < RULER ? undefined : trackAt(y + view.y), perPixel = (view.to - view.from) / canvas.clientWidth;
+		const track = y < RULER ? undefined : trackAt(y + view.y), perPixel = (view.to - view.from) / widthOf(canvas);
 		const time = view.from + x * perPixel;
 		if (!track)
 			return {};
@@ -328,7 +360,7 @@ function makeTimeline(model, canvas, panel) {
 	}
 
 	function zoom(factor, x) {
-		const share = x / canvas.clientWidth, time = view.from + share * (view.to - view.from);
+		const share = x / widthOf(canvas), time = view.from + share * (view.to - view.from);
 		const most = (whole.to - whole.from) * 1.5 + 100;
 		const span = Math.max(SPAN_MIN, Math.min(most, (view.to - view.from) * factor));
 		view.from = time - share * span;
@@ -346,7 +378,7 @@ function makeTimeline(model, canvas, panel) {
 	}
 
 	function pan(pixels) {
-		const shift = pixels * (view.to - view.from) / canvas.clientWidth;
+		const shift = pixels * (view.to - view.from) / widthOf(canvas);
 		view.from += shift;
 		view.to += shift;
 		limit();
@@ -358,7 +390,7 @@ function makeTimeline(model, canvas, panel) {
 		if (box >= 0)
 			showLines(panel, [boxLines(model, box)[0], boxLines(model, box).slice(1).join("  |  ")]);
 		else
-			panel.textContent = "Move over a call for its times; click to keep them here. Wheel: zoom; drag: move; ?: keys.";
+			panel.textContent = "Move over a call for its times; click to keep them here. Wheel: zoom; drag: move; drag over the ruler: a range; ?: keys.";
 		draw();
 	}
 
@@ -369,17 +401,19 @@ function makeTimeline(model, canvas, panel) {
 			track.folded = false;
 			place();
 		}
-		const wanted = closer ? Math.max(ns * 1.3, SPAN_MIN) : ns * canvas.clientWidth / 8 < span || ns > span
+		const wanted = closer ? Math.max(ns * 1.3, SPAN_MIN) : ns * widthOf(canvas) / 8 < span || ns > span
 			? Math.max(ns * 8, SPAN_MIN) : span;
 		if (closer || wanted !== span || from[box] < view.from || to[box] > view.to) {
 			view.from = (from[box] + to[box]) / 2 - wanted / 2;
 			view.to = view.from + wanted;
 		}
 		const y = track.y + LABEL + row.depth * ROW;
-		if (y - view.y < RULER + LABEL || y - view.y > canvas.clientHeight - 2 * ROW)
-			view.y = y - canvas.clientHeight / 2;
+		if (y - view.y < RULER + LABEL || y - view.y > heightOf(canvas) - 2 * ROW)
+			view.y = y - heightOf(canvas) / 2;
 		select(box);
 	}
+
+	const timeAt = x => Math.max(0, view.from + x * (view.to - view.from) / widthOf(canvas));
 
 	/* The next box, in time or back, that `wanted` takes; -1 = none. */
 	function nextBox(wanted, back) {
@@ -419,7 +453,7 @@ function makeTimeline(model, canvas, panel) {
 	}
 
 	function key(event) {
-		const name = event.key, middle = canvas.clientWidth / 2;
+		const name = event.key, middle = widthOf(canvas) / 2;
 		if (event.shiftKey && name.startsWith("Arrow") && selected >= 0)
 			step(name);
 		else if (name === "w" || name === "+" || name === "=")
@@ -427,11 +461,11 @@ function makeTimeline(model, canvas, panel) {
 		else if (name === "s" || name === "-")
 			zoom(1 / 0.7, middle);
 		else if (name === "a" || name === "ArrowLeft")
-			pan(-canvas.clientWidth / 8);
+			pan(-widthOf(canvas) / 8);
 		else if (name === "d" || name === "ArrowRight")
-			pan(canvas.clientWidth / 8);
+			pan(widthOf(canvas) / 8);
 		else if (name === "ArrowUp" || name === "ArrowDown" || name === "PageUp" || name === "PageDown")
-			scroll((name.endsWith("Up") ? -1 : 1) * (name.startsWith("Page") ? canvas.clientHeight * 0.9 : 3 * ROW));
+			scroll((name.endsWith("Up") ? -1 : 1) * (name.startsWith("Page") ? heightOf(canvas) * 0.9 : 3 * ROW));
 		else if (name === "0" || name === "Home")
 			showAll();
 		else if ((name === "Enter" || name === "z") && selected >= 0)
@@ -440,7 +474,7 @@ function makeTimeline(model, canvas, panel) {
 			showNext(name === "N");
 		else if (name === "c")
 			foldAll();
-		else if (name === "Escape")
+		else if (name === "Escape" && selected >= 0)
 			select(-1);
 		else
 			return false;
@@ -460,14 +494,14 @@ function makeTimeline(model, canvas, panel) {
 	}
 
 	function hover(event) {
-		const at = hit(event.offsetX, event.offsetY), box = at.box === undefined ? -1 : at.box;
+		const point = placeOn(event), at = hit(point.x, point.y), box = at.box === undefined ? -1 : at.box;
 		if (at.moments)
 			tip.show(event, at.moments.slice(0, 8).map(moment => momentText(model, moment)));
 		else if (box >= 0)
 			tip.show(event, boxLines(model, box));
 		else
 			tip.hide();
-		canvas.style.cursor = box >= 0 || at.label ? "pointer" : "grab";
+		canvas.style.cursor = point.y < RULER ? "col-resize" : box >= 0 || at.label ? "pointer" : "grab";
 		if (box !== hovered) {
 			hovered = box;
 			draw();
@@ -476,40 +510,49 @@ function makeTimeline(model, canvas, panel) {
 
 	canvas.addEventListener("wheel", event => {
 		event.preventDefault();
-		const pixels = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? canvas.clientHeight : 1;
+		const pixels = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? heightOf(canvas) : 1;
 		if (event.shiftKey)
 			scroll((event.deltaY || event.deltaX) * pixels);
 		else if (Math.abs(event.deltaX) > Math.abs(event.deltaY))
 			pan(event.deltaX * pixels);
 		else
-			zoom(Math.exp(Math.max(-300, Math.min(300, event.deltaY * pixels)) * 0.002), event.offsetX);
+			zoom(Math.exp(Math.max(-300, Math.min(300, event.deltaY * pixels)) * 0.002), placeOn(event).x);
 		tip.hide();
 	}, {passive: false});
 	canvas.addEventListener("pointerdown", event => {
 		if (event.button)
 			return;
-		drag = {x: event.offsetX, y: event.offsetY, moved: false};
+		const {x, y} = placeOn(event);
+		drag = {x, y, moved: false, begin: y < RULER ? timeAt(x) : undefined};
 		canvas.setPointerCapture(event.pointerId);
 	});
 	canvas.addEventListener("pointermove", event => {
 		if (!drag)
 			return hover(event);
-		if (!drag.moved && Math.abs(event.offsetX - drag.x) + Math.abs(event.offsetY - drag.y) < 4)
+		const {x, y} = placeOn(event);
+		if (!drag.moved && Math.abs(x - drag.x) + Math.abs(y - drag.y) < 4)
 			return;
 		drag.moved = true;
 		tip.hide();
+		if (drag.begin !== undefined) {
+			marked = {from: drag.begin, to: timeAt(x)};
+			draw();
+			return;
+		}
 		canvas.style.cursor = "grabbing";
-		pan(drag.x - event.offsetX);
-		scroll(drag.y - event.offsetY);
-		drag.x = event.offsetX;
-		drag.y = event.offsetY;
+		pan(drag.x - x);
+		scroll(drag.y - y);
+		drag.x = x;
+		drag.y = y;
 	});
 	canvas.addEventListener("pointerup", event => {
-		const clicked = drag && !drag.moved;
-		drag = null;
+		const clicked = drag && !drag.moved && drag.begin === undefined, range = marked;
+		drag = marked = null;
+		if (range)
+			rule.set(range.from, range.to);
 		if (!clicked)
 			return;
-		const at = hit(event.offsetX, event.offsetY);
+		const {x, y} = placeOn(event), at = hit(x, y);
 		if (at.label) {
 			at.track.folded = !at.track.folded;
 			place();
@@ -518,13 +561,17 @@ function makeTimeline(model, canvas, panel) {
 			select(at.box === undefined ? -1 : at.box);
 		}
 	});
+	canvas.addEventListener("pointercancel", () => {
+		drag = marked = null;
+		draw();
+	});
 	canvas.addEventListener("pointerleave", () => {
 		tip.hide();
 		hovered = -1;
 		draw();
 	});
 	canvas.addEventListener("dblclick", event => {
-		const at = hit(event.offsetX, event.offsetY);
+		const {x, y} = placeOn(event), at = hit(x, y);
 		if (at.box !== undefined)
 			show(at.box, true);
 	});

@@ -10,9 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../view/chosen.h"
+#include "../view/headway.h"
 #include "../view/info.h"
 #include "../view/names.h"
 #include "boxes.h"
+#include "difference.h"
 #include "html.h"
 #include "packed.h"
 #include "page.h"
@@ -26,12 +29,14 @@
 struct writer {
 	const struct trace *trace;
 	const struct view_filter *filter;
+	const struct diff *diff; /* NULL: the page compares nothing */
 	struct names *names;
 	struct report report;
 	struct paths paths;
 	struct levels levels;
 	struct boxes boxes;
 	struct used used;
+	struct difference difference;
 	struct texts files; /* source files */
 	struct columns columns;
 };
@@ -70,11 +75,22 @@ static void put_histogram(struct columns *columns, struct column *step, struct c
 	++*buckets;
 }
 
+/* A bit for each figure of the row that is an estimate: total, self, percentiles, max. */
+static uint64_t estimates_in(const struct report *report, const struct report_row *row)
+{
+	static const enum report_column columns[] = {REPORT_TOTAL, REPORT_SELF, REPORT_P50, REPORT_MAX};
+	uint64_t bits = 0;
+
+	for (unsigned i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
+		bits |= (uint64_t)report_is_estimated(report, row, columns[i]) << i;
+	return bits;
+}
+
 static void put_table(struct writer *writer)
 {
 	static const char *const names[] = {"table.function", "table.calls", "table.unfinished", "table.total",
 					    "table.self",     "table.sum",   "table.min",	 "table.p50",
-					    "table.p99",      "table.max",   "table.buckets"};
+					    "table.p99",      "table.max",   "table.buckets",	 "table.about"};
 	struct columns *columns = &writer->columns;
 	struct column *list[sizeof(names) / sizeof(names[0])];
 	struct column *step = columns_add(columns, "bucket.step"), *calls = columns_add(columns, "bucket.calls");
@@ -98,7 +114,21 @@ static void put_table(struct writer *writer)
 		columns_put(columns, list[at++], row->p99_ns);
 		columns_put(columns, list[at++], row->max_ns);
 		columns_put(columns, list[at++], buckets);
+		columns_put(columns, list[at++], estimates_in(&writer->report, row));
 	}
+}
+
+/* How many calls have a duration of their own, where not all have. */
+static void write_estimated(const struct report *report, struct json *json)
+{
+	uint64_t measured, exact;
+
+	report_count_exact(report, &measured, &exact);
+	json_key(json, "estimated");
+	json_object(json);
+	json_key_u64(json, "calls", measured);
+	json_key_u64(json, "exact", exact);
+	json_object_end(json);
 }
 
 /* As the trace has it: the page's script takes out what disturbs. */
@@ -203,6 +233,11 @@ static void write_filter(const struct view_filter *filter, struct json *json)
 	if (filter->to_ns != UINT64_MAX)
 		json_key_u64(json, "to_ns", filter->to_ns);
 	json_key_u64(json, "min_ns", filter->min_ns);
+	json_key(json, "options");
+	json_array(json);
+	for (size_t i = 0; chosen_text(filter->chosen, i); i++)
+		json_string(json, chosen_text(filter->chosen, i));
+	json_array_end(json);
 	json_object_end(json);
 }
 
@@ -225,6 +260,16 @@ static void write_data(struct writer *writer, struct out *out)
 	json_key(&json, "texts");
 	texts_write(&writer->boxes.texts, &json);
 	write_levels(writer, &json);
+	if (writer->report.estimated)
+		write_estimated(&writer->report, &json);
+	if (writer->diff) {
+		json_key(&json, "diff");
+		diff_json(writer->diff, &json);
+	}
+	if (writer->difference.name_count) {
+		json_key(&json, "change");
+		difference_write(&writer->difference, writer->diff, &json);
+	}
 	json_key(&json, "columns");
 	columns_describe(&writer->columns, &json);
 	json_object_end(&json);
@@ -260,7 +305,7 @@ static int write_page(struct writer *writer, struct out *out, struct calltap_dia
 					"no memory for the page's data: choose less with --time or --tid");
 	err = out_create(&data, fd);
 	if (!err)
-		err = info_print(writer->trace, true, false, data, diag);
+		err = info_print(writer->trace, writer->filter->headway, true, false, data, diag);
 	if (!err) {
 		write_data(writer, data);
 		err = writer->files.error;
@@ -297,15 +342,18 @@ static int collect(struct writer *writer, struct walk *walk, struct calltap_diag
 	put_table(writer);
 	err = paths_put(&writer->paths, &writer->columns, &writer->used);
 	boxes_put(&writer->boxes, &writer->columns);
+	if (!err && writer->diff)
+		err = difference_put(&writer->difference, writer->diff, &writer->columns);
 	return err ? err : writer->columns.failed ? -ENOMEM : 0;
 }
 
-int html_write(const struct trace *trace, const struct view_filter *filter, struct out *out, struct walk *walk,
-	       struct calltap_diag *diag)
+int html_write(const struct trace *trace, const struct view_filter *filter, const struct diff *diff, struct out *out,
+	       struct walk *walk, struct calltap_diag *diag)
 {
-	struct writer writer = {.trace = trace, .filter = filter};
+	struct writer writer = {.trace = trace, .filter = filter, .diff = diff};
 	int err = collect(&writer, walk, diag);
 
+	headway_begin(filter->headway, "writing the page", 0);
 	if (!err)
 		err = write_page(&writer, out, diag);
 	if (err == -ENOMEM && !diag->code)
@@ -314,6 +362,7 @@ int html_write(const struct trace *trace, const struct view_filter *filter, stru
 	texts_clear(&writer.files);
 	boxes_clear(&writer.boxes);
 	paths_clear(&writer.paths);
+	difference_clear(&writer.difference);
 	used_clear(&writer.used);
 	report_clear(&writer.report);
 	names_destroy(writer.names);

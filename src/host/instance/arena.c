@@ -98,5 +98,7 @@ void arena_destroy(struct instance *instance, struct target_arena *arena, bool k
 		munmap(arena->arena, arena->size);
 	if (arena->fd >= 0)
 		close(arena->fd);
+	for (uint32_t i = 0; arena->rings && i < arena->ring_count; i++)
+		free(arena->rings[i].calls);
 	free(arena->rings);
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <calltap/abi/profile.h>
+#include <host/brief/brief.h>
 #include <host/hook/watch.h>
 #include <host/session/session.h>
 #include <host/thread.h>
@@ -114,7 +115,10 @@ static int thread_of(struct drainer *drainer, struct share *share, struct ring_r
 	return 0;
 }
 
-/* The end of the whole records from `from` on, up to the first slot that is taken and not written yet. */
+/*
+ * The end of the whole records from `from` on, up to the first slot that is taken and not written yet.  A word whose
+ * second brief record is to come has no kind, as little as an empty slot.
+ */
 static uint32_t whole_records(const uint64_t *words, uint32_t from, uint32_t count)
 {
 	uint32_t i = from;
@@ -180,6 +184,8 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 	let_server(drainer);
 	ret = record_encode(instance->encoder, row, sequence, ticks, words + from, end - from, &payload, &size,
 			    &encoded);
+	if (instance->set == 0 && instance->session->images.brief && !open && !from)
+		brief_look(instance->session->images.brief, &reader->calls, words, end, ticks);
 	let_back(drainer);
 	thread = &instance->threads[reader->thread];
 	if (open) {
@@ -455,6 +461,7 @@ static void keep_notes(struct share *share)
 			target->shares[set]->untraced = rings_counted(target, set);
 	result->moves += (notes & CALLTAP_NOTE_MOVES) != 0;
 	result->shut_in += notes & SHUT_IN && !(notes & CALLTAP_NOTE_MOVES);
+	result->vforked += (notes & CALLTAP_NOTE_VFORK) != 0;
 	result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
 }
 
@@ -522,6 +529,16 @@ static void mark_round(struct drainer *drainer, const struct calltap_file_clock 
 	drainer->next_follow_ns = clock_now_ns() + FOLLOW_NS;
 }
 
+/* When the brief records that the file has by now were written. */
+static void write_ticks(struct drainer *drainer)
+{
+	struct instance *instance = drainer->instance;
+
+	if (instance->set == 0 && instance->session->images.brief &&
+	    brief_write(instance->session->images.brief, instance->writer))
+		drainer->busy = true; /* an error of the file, told at the end */
+}
+
 static void round_once(struct drainer *drainer)
 {
 	struct instance *instance = drainer->instance;
@@ -541,6 +558,7 @@ static void round_once(struct drainer *drainer)
 		let_server(drainer);
 		let_back(drainer);
 	}
+	write_ticks(drainer);
 	if (drainer->follow)
 		mark_round(drainer, &began);
 	session_unlock(session);

@@ -50,7 +50,12 @@ static struct calltap_file_map map_row(const struct target *target, const struct
 	};
 	uint64_t lo, hi;
 
-	object_extent(map->image->object, &lo, &hi);
+	if (map->image->object) {
+		object_extent(map->image->object, &lo, &hi);
+	} else {
+		lo = map->image->identity.lo;
+		hi = map->image->identity.hi;
+	}
 	row.lo = map->base + lo;
 	row.hi = map->base + hi;
 	return row;

@@ -48,9 +48,10 @@ struct ring_reader {
 	uint64_t lost_told; /* part of struct calltap_ring.lost that LOST records have told */
 	uint64_t wait_told; /* part of struct calltap_ring.wait_ticks that WAIT records have told */
 	/* With record_options.follow: how far the open sub-buffer is in the file. */
-	uint64_t part_number; /* the sub-buffer's number */
-	uint64_t part_ticks;  /* time of the last record that was taken */
-	uint32_t part_words;  /* words that were taken */
+	uint64_t part_number;	   /* the sub-buffer's number */
+	uint64_t part_ticks;	   /* time of the last record that was taken */
+	uint32_t part_words;	   /* words that were taken */
+	struct brief_calls *calls; /* brief/brief.h; NULL = none */
 };
 
 struct target_arena {
@@ -175,7 +176,7 @@ uint32_t rings_threads(const struct target *target);
  * of which most of what is left is there for the program.  beside: bytes that come with them (rings_beside()).
  */
 uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted, uint64_t beside);
-/* Bytes of address space that values and handlers take in a target beside its rings. */
+/* Bytes of address space that values, handlers and --time adaptive take in a target beside its rings. */
 uint64_t rings_beside(const struct session *session);
 /* Give the target rings for that many threads, and a reserve, in advance.  -errno: the target cannot be told. */
 int rings_prepare(struct share *share, uint32_t threads) __attribute__((warn_unused_result));

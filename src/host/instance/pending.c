@@ -13,6 +13,14 @@
 
 #define WHOLE_READ 2 /* whole sub-buffers of a ring that are read; where there are more they count as full */
 
+/* The brief records of a word that has such. */
+static unsigned count_brief(uint64_t word)
+{
+	uint32_t early = (uint32_t)word, late = (uint32_t)(word >> 32);
+
+	return (calltap_record_is_brief(early) && early != CALLTAP_RECORD_PAD) + (late && late != CALLTAP_RECORD_PAD);
+}
+
 /* Up to the first slot that is taken and not written yet; what a file would count. */
 static uint64_t count_words(const uint64_t *words, uint32_t from, uint32_t end, bool open)
 {
@@ -23,9 +31,10 @@ static uint64_t count_words(const uint64_t *words, uint32_t from, uint32_t end, 
 		uint64_t head = __atomic_load_n(&words[from], __ATOMIC_ACQUIRE);
 		unsigned kind = calltap_record_kind(head);
 
+		/* Half a word that may get a second brief record has no kind, either. */
 		if (!kind && open)
 			break;
-		count += calltap_record_is_filed(kind);
+		count += calltap_record_has_brief(head) ? count_brief(head) : (unsigned)calltap_record_is_filed(kind);
 		from += calltap_record_words(head);
 	}
 	return count;

@@ -85,7 +85,8 @@ static uint64_t share_of_limit(pid_t pid, __rlimit_resource_t resource, unsigned
 uint64_t rings_beside(const struct session *session)
 {
 	return (session->images.handlers ? HANDLED_SHARED + HANDLED_PRIVATE : 0) +
-	       (session->images.values ? VALUES_SHARED : 0);
+	       (session->images.values ? VALUES_SHARED : 0) +
+	       (session->images.brief ? sizeof(struct calltap_times) : 0);
 }
 
 uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted, uint64_t beside)
@@ -93,7 +94,7 @@ uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted,
 	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * instance->sub_count;
 	uint64_t space = share_of_limit(pid, RLIMIT_AS, STATM_SIZE), room;
 
-	if (beside && share_of_limit(pid, RLIMIT_DATA, STATM_DATA) < HANDLED_PRIVATE)
+	if (instance->session->images.handlers && share_of_limit(pid, RLIMIT_DATA, STATM_DATA) < HANDLED_PRIVATE)
 		return 0;
 	if (space == UINT64_MAX)
 		return wanted;

@@ -175,7 +175,10 @@ static int refuse_key(struct calltap_diag *diag, const char *key)
 				       : i + 1 == SETTINGS ? " and "
 							   : ", ",
 				       table[i].key);
-	return calltap_diag_set(diag, -EINVAL, "'%.60s' is no setting; there are %s", key, keys);
+	return calltap_diag_set(diag, -EINVAL,
+				"'%.60s' is no setting; there are %s, and of a session that runs args, result, if, "
+				"only-if and auto-args",
+				key, keys);
 }
 
 int setting_take(struct settings *settings, const char *key, const char *value, struct calltap_diag *diag)
@@ -197,9 +200,14 @@ static int copy_filters(struct filter_set **out, const struct filter_set *from, 
 	const char *text;
 	int ret = filter_set_create(out);
 
-	for (size_t i = 0; !ret && from && filter_set_item(from, i, &text, &its_kind, &matches); i++)
-		if (with_kind || its_kind != kind)
-			ret = filter_set_add(*out, its_kind, text, NULL);
+	for (size_t i = 0, at = 0; !ret && from && filter_set_item(from, i, &text, &its_kind, &matches); i++) {
+		if (!with_kind && its_kind == kind)
+			continue;
+		ret = filter_set_add(*out, its_kind, text, NULL);
+		if (!ret && filter_set_waits(from, i))
+			filter_set_let_wait(*out, at);
+		at++;
+	}
 	if (ret) {
 		filter_set_destroy(*out);
 		*out = NULL;
@@ -255,9 +263,26 @@ static void show_word(struct calltap_diag *diag, const struct setting_change *ch
 	diag->column = at < (int)strlen(diag->input) ? at : -1;
 }
 
+/* The word by which filters may match nothing: whoever asks for the change knows that. */
+static bool is_no_match(const struct setting_change *change)
+{
+	return !strcmp(change->key, "allow-no-match") && !strcmp(change->value, "1") && !change->append;
+}
+
+static void let_all_wait(struct filter_set *filters)
+{
+	enum filter_kind kind;
+	unsigned long matches;
+	const char *text;
+
+	for (size_t i = 0; filter_set_item(filters, i, &text, &kind, &matches); i++)
+		filter_set_let_wait(filters, i);
+}
+
 int settings_change(struct settings *out, const struct settings *now, const struct setting_change *changes,
 		    size_t count, struct calltap_diag *diag)
 {
+	bool no_match = false;
 	int ret;
 
 	*out = *now;
@@ -265,10 +290,16 @@ int settings_change(struct settings *out, const struct settings *now, const stru
 	if (ret)
 		return calltap_diag_set(diag, ret, "not enough memory for the filters");
 	for (size_t i = 0; i < count && !ret; i++) {
+		if (is_no_match(&changes[i])) {
+			no_match = true;
+			continue;
+		}
 		ret = change_one(out, &changes[i], diag);
 		if (ret && diag)
 			show_word(diag, &changes[i]);
 	}
+	if (!ret && no_match)
+		let_all_wait(out->options.filters);
 	if (!ret)
 		ret = settings_refuse(&out->options, false, diag);
 	if (ret) {

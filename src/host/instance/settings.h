@@ -22,6 +22,7 @@ struct settings {
 	struct record_options
 		options; /* keys are about tracer, mode, buffer_bytes, depth_max, threshold_ns and filters */
 	bool tracing;
+	bool new_values; /* options.values have changed: the functions that they name have to be there */
 };
 
 /*
@@ -35,7 +36,8 @@ int setting_take(struct settings *settings, const char *key, const char *value, 
 /*
  * The settings of a session after these changes.  out->options.filters is a
  * set of its own, for filter_set_destroy(), when 0 is returned; nothing of
- * `now` is changed.  -EINVAL with `key=value` and a caret in diag.
+ * `now` is changed.  -EINVAL with `key=value` and a caret in diag.  The word
+ * allow-no-match=1 among the changes lets all filters match nothing so far.
  */
 int settings_change(struct settings *out, const struct settings *now, const struct setting_change *changes,
 		    size_t count, struct calltap_diag *diag) __attribute__((warn_unused_result));

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <host/descriptors.h>
 #include <host/now.h>
 
 #include "impl.h"
@@ -212,27 +213,6 @@ int remote_connect(int *socket, pid_t pid, struct calltap_diag *diag)
 	return 0;
 }
 
-static int send_request(int socket, const char *text, size_t size, const struct remote_request *request)
-{
-	size_t fds_size = request->fd_count * sizeof(int);
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(REMOTE_FDS * sizeof(int))];
-	} control = {0};
-	struct iovec vec = {(void *)text, size};
-	struct msghdr header = {.msg_iov = &vec, .msg_iovlen = 1};
-
-	if (fds_size) {
-		header.msg_control = control.bytes;
-		header.msg_controllen = CMSG_SPACE(fds_size);
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(fds_size);
-		memcpy(CMSG_DATA(&control.head), request->fds, fds_size);
-	}
-	return sendmsg(socket, &header, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 /* Wait for a packet until a point in time (CLOCK_MONOTONIC, ms).  Returns its bytes. */
 static ssize_t receive_until(int socket, char *text, size_t size, int64_t until_ms)
 {
@@ -372,10 +352,13 @@ int remote_ask(int socket, const struct remote_request *request, char **answer, 
 	char *text = NULL;
 	size_t size = 0;
 	int ret = compose_request(request, &text, &size);
+	ssize_t sent = 0;
 
 	*answer = NULL;
 	if (!ret)
-		ret = send_request(socket, text, size, request);
+		sent = descriptors_send(socket, text, size, request->fds, request->fd_count);
+	if (sent < 0)
+		ret = (int)sent;
 	free(text);
 	return ret ? explain_error(ret, diag) : take_answer(socket, request->timeout_ms, answer, diag);
 }

@@ -23,6 +23,23 @@ static bool is_own_folder(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
+/*
+ * The user's number outside of the user namespace that `calltap shell` has made: the folder of sockets has that number
+ * in its name, and sessions outside are to be found from inside.
+ */
+static unsigned user_number(void)
+{
+	FILE *file = fopen("/proc/self/uid_map", "re");
+	unsigned inside, outside, count, number = geteuid();
+
+	while (file && fscanf(file, "%u %u %u", &inside, &outside, &count) == 3)
+		if (geteuid() >= inside && geteuid() - inside < count)
+			number = outside + (geteuid() - inside);
+	if (file)
+		fclose(file);
+	return number;
+}
+
 bool folder_path(unsigned i, char path[PATH_MAX])
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -33,10 +50,10 @@ bool folder_path(unsigned i, char path[PATH_MAX])
 		return runtime && runtime[0] == '/' && is_own_folder(runtime) &&
 		       snprintf(path, PATH_MAX, "%s/calltap", runtime) < PATH_MAX;
 	case 1:
-		snprintf(parent, sizeof(parent), "/run/user/%u", (unsigned)geteuid());
+		snprintf(parent, sizeof(parent), "/run/user/%u", user_number());
 		return is_own_folder(parent) && snprintf(path, PATH_MAX, "%s/calltap", parent) < PATH_MAX;
 	default:
-		return snprintf(path, PATH_MAX, "/tmp/calltap-%u", (unsigned)geteuid()) < PATH_MAX;
+		return snprintf(path, PATH_MAX, "/tmp/calltap-%u", user_number()) < PATH_MAX;
 	}
 }
 

@@ -81,6 +81,9 @@ struct remote_ops {
 	/* A process, by the kernel's number, wants its functions' calls (host/hook/handlers_ask.c). */
 	int (*handlers)(void *context, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
 			struct calltap_diag *diag);
+	/* Write the functions that filters may choose to a file, as session/catalog.c has it. */
+	int (*functions)(void *context, const struct setting_change *words, size_t count, FILE *out,
+			 struct calltap_diag *diag);
 	/* The context of the instance of that name, for the ops above; NULL with a sentence: there is none. */
 	void *(*find)(void *context, const char *name, struct calltap_diag *diag);
 	/*

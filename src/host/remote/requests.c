@@ -4,6 +4,7 @@
  * Caller: the server.  Context: host; the text is whatever a program of the same user, or of root, has sent.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -92,6 +93,33 @@ static int serve_handlers(struct remote *remote, struct remote_client *client, c
 	return remote->ops->handlers(request->context, peer.pid, request->words, request->count, answer, diag);
 }
 
+/* The functions are written to a file that the asker sends along: an answer has no room for many. */
+static int serve_functions(struct remote *remote, struct remote_client *client, const struct request *request,
+			   FILE *answer, struct calltap_diag *diag)
+{
+	struct stat st;
+	FILE *out;
+	int fd, ret;
+
+	/* A pipe that nobody reads would hold the session up. */
+	if (request->fds[0] < 0 || fstat(request->fds[0], &st) || !S_ISREG(st.st_mode))
+		return calltap_diag_set(diag, -EINVAL, "the list of functions is written to a file; none came along");
+	if (!remote->ops->functions)
+		return calltap_diag_set(diag, -EOPNOTSUPP, "the session lists no functions");
+	fd = fcntl(request->fds[0], F_DUPFD_CLOEXEC, 0);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!out) {
+		ret = -errno;
+		if (fd >= 0)
+			close(fd);
+		return calltap_diag_set(diag, ret, "cannot write the list of functions: %s", strerror(-ret));
+	}
+	ret = remote->ops->functions(request->context, request->words, request->count, out, diag);
+	if (fclose(out) && !ret)
+		ret = calltap_diag_set(diag, -errno, "cannot write the list of functions: %s", strerror(errno));
+	return ret;
+}
+
 static int end_instance(struct remote *remote, const struct remote_client *client, void *instance, FILE *answer,
 			struct calltap_diag *diag)
 {
@@ -131,7 +159,7 @@ static int serve_instance(struct remote *remote, struct remote_client *client, c
 static const struct verb verbs[] = {
 	{"status", serve_status},     {"settings", serve_settings}, {"set", serve_set},
 	{"snapshot", serve_snapshot}, {"detach", serve_detach},	    {"handlers", serve_handlers},
-	{"instance", serve_instance}, {"mark", serve_mark},
+	{"instance", serve_instance}, {"mark", serve_mark},	    {"functions", serve_functions},
 };
 
 static int parse_request(struct request *request, char *text)

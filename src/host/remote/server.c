@@ -20,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <host/descriptors.h>
 #include <host/now.h>
 #include <host/thread.h>
 
@@ -27,7 +28,6 @@
 
 #define BACKLOG	    8
 #define EVENTS	    16
-#define FDS_MAX	    4	 /* more than a request may bring: the others are closed */
 #define FAREWELL_MS 1000 /* for the last answers */
 
 static int watch_descriptor(struct remote *remote, int operation, int fd, uint32_t events, void *what)
@@ -117,35 +117,10 @@ void client_answer(struct remote *remote, struct remote_client *client, int code
 	send_more(remote, client);
 }
 
-/* Take the first descriptors of a packet, -1 = none; close any others. */
-static void take_fds(struct msghdr *header, int fds[REMOTE_FDS])
-{
-	unsigned taken = 0;
-
-	for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part)) {
-		size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < count; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			if (taken < REMOTE_FDS)
-				fds[taken++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
 static void read_request(struct remote *remote, struct remote_client *client)
 {
 	char text[REMOTE_REQUEST_MAX + 1];
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
-	} control;
+	union descriptors_room control;
 	struct iovec vec = {text, REMOTE_REQUEST_MAX};
 	struct msghdr header = {
 		.msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control)};
@@ -153,7 +128,7 @@ static void read_request(struct remote *remote, struct remote_client *client)
 	int fds[REMOTE_FDS] = {-1, -1};
 
 	if (got >= 0)
-		take_fds(&header, fds);
+		descriptors_take(&header, fds, REMOTE_FDS);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0 || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || memchr(text, 0, (size_t)got)) {

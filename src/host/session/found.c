@@ -2,12 +2,15 @@
  * What there is to trace (found.h).  Context: host.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <host/counted.h>
 #include <host/elf/advice.h>
+#include <host/elf/imports.h>
 #include <host/hook/triggers.h>
 #include <host/values/values.h>
 
@@ -107,6 +110,22 @@ static void tell_verdict(const struct found *found, const char *text, char *out,
 			 all - 1, counted(all - 1, "matches", "match"));
 }
 
+/* Does the program call a function of this name that is another object's? */
+static bool is_imported(const char *program, const char *text)
+{
+	int fd = open(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct import_pointer *list = NULL;
+	size_t count = 0;
+
+	if (fd < 0)
+		return false;
+	if (imports_read(&list, &count, fd, &text, 1))
+		count = 0;
+	free(list);
+	close(fd);
+	return count != 0;
+}
+
 static int refuse_unmatched(const struct found *found, const struct session *session, const char *text,
 			    const char *program, struct calltap_diag *diag)
 {
@@ -121,6 +140,8 @@ static int refuse_unmatched(const struct found *found, const struct session *ses
 		at = strlen(near);
 		snprintf(near + at, sizeof(near) - at, "%s%s", i ? ", " : "; near: ", names[i]);
 	}
+	if (!near[0] && is_imported(program, text))
+		snprintf(near, sizeof(near), "; it is a library's: --libcalls records the program's calls of it");
 	if (session->result->unread) {
 		at = strlen(near);
 		snprintf(near + at, sizeof(near) - at, "; %s was deleted or replaced, and only root may read it",

@@ -79,6 +79,16 @@ bool record_live_traces(struct record_live *live)
 	return traces;
 }
 
+pid_t record_live_pid(struct record_live *live)
+{
+	struct session *session = live_enter(live);
+	pid_t pid = session ? session_pid(session) : 0;
+
+	if (session)
+		live_leave(live, session);
+	return pid;
+}
+
 struct session *live_enter(struct record_live *live)
 {
 	pthread_mutex_lock(&live->lock);
@@ -208,13 +218,14 @@ void live_turn_end(struct session *session)
 static bool owes_answers(const struct target *target)
 {
 	return target->owed.switches || target->owed.stubs || target->owed.handlers || target->owed.instances ||
-	       target->owed.applies;
+	       target->owed.applies || target->owed.programs;
 }
 
 void live_forgive(struct session *session, struct target *target)
 {
 	target->owed.switches = target->owed.stubs = target->owed.handlers = target->owed.instances = 0;
 	target->owed.applies = 0;
+	target->owed.programs = false;
 	target->silent = false;
 	pthread_cond_broadcast(&session->answered);
 }

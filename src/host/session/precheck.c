@@ -4,6 +4,7 @@
  *
  * The libraries are those that the program's own loader lists.  Context: host.
  */
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,8 +115,9 @@ static int warn_user(struct calltap_diag *diag)
 }
 
 /* Agents for other CPUs lie in folders beside our own. */
-static char *agent_path(const char *native, const struct machine *machine)
+char *precheck_agent(const struct session *session, const struct machine *machine)
 {
+	const char *native = session->options->agent_path;
 	const char *name = strrchr(native, '/') + 1;
 	char *path;
 
@@ -135,7 +137,7 @@ static int take_machine(struct session *session, const struct object *object, co
 		return calltap_diag_set(diag, -ENODATA, "%s is for a CPU that cannot be recorded", path);
 	session->machine = machine;
 	session->emulated = machine != machine_native() || session->options->emulator;
-	session->agent = agent_path(session->options->agent_path, machine);
+	session->agent = precheck_agent(session, machine);
 	if (!session->agent)
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
 	if (access(session->agent, R_OK))
@@ -205,6 +207,24 @@ static int look_into(struct session *session, struct found *found, int fd, const
 	if (!ret)
 		ret = found_check(found, session, session->options->command[0], 0, diag);
 	return ret ? ret : found_match(found, session, session->options->command[0], diag);
+}
+
+const struct machine *precheck_machine(const struct session *session)
+{
+	const struct machine *machine = NULL;
+	char *path = NULL;
+	Elf64_Ehdr header;
+	int fd = -1;
+
+	if (!session->options->pid_count && !program_find(&path, session->options->command[0], false, NULL))
+		fd = files_open(path);
+	if (fd >= 0 && pread(fd, &header, sizeof(header), 0) == sizeof(header) &&
+	    !memcmp(header.e_ident, ELFMAG, SELFMAG) && header.e_ident[EI_DATA] == ELFDATA2LSB)
+		machine = machine_find(header.e_machine);
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return machine ? machine : machine_native();
 }
 
 int precheck_command(struct session *session, struct calltap_diag *diag)

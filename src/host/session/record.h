@@ -28,6 +28,7 @@ struct record_attached {
 	bool replaced;		     /* it has executed another program, which runs untraced */
 	bool had_leftovers;	     /* a tool that was killed had left something in it */
 	bool let_go;		     /* it runs on, and nothing of ours is left to do in it */
+	bool agent_stays;	     /* its agent could not be taken out, and is idle */
 	uint32_t threads;	     /* that were stopped at the attach */
 	uint64_t attach_stop_ns;     /* how long all its threads were stopped at the attach, over all tries */
 	uint64_t attach_borrow_ns;   /* how long one of them was away to load the agent */
@@ -36,6 +37,17 @@ struct record_attached {
 	struct compare_result text;  /* what it was then, compared with its files */
 	struct calltap_diag trouble; /* why it was not traced, or what came in the way later; code 0 = nothing */
 };
+
+/* What is known of a function before anything is recorded. */
+struct record_known {
+	char *symbol;  /* as in the symbol table */
+	bool is_short; /* its calls, with adaptive */
+};
+
+/* A function of which so many calls are known is short if no more than one in so many takes that long. */
+#define RECORD_SHORT_CALLS 128u
+#define RECORD_SHORT_SHARE 100u
+#define RECORD_SHORT_NS	   1000 /* where nothing else is said */
 
 struct record_options {
 	size_t size;	      /* sizeof(struct record_options) */
@@ -55,6 +67,13 @@ struct record_options {
 		*buffer_dir; /* overwrite mode: folder on tmpfs where the buffers are files; NULL = they have no name */
 	uint32_t depth_max;  /* 0 = no limit */
 	uint64_t threshold_ns; /* 0 = none */
+	bool adaptive;	       /* calls of functions that are short and called often have no times, but for some */
+	uint64_t short_ns;     /* with adaptive: what takes less is short; 0 = 1 us */
+	uint64_t tick_ns;      /* with adaptive: a time without a record is known up to about that; 0 = 100 us */
+	const struct record_known *known; /* with adaptive: in the order of symbols, or NULL */
+	size_t known_count;
+	uint32_t small;	       /* bytes; with adaptive: functions up to that are thought to be short at first; 0 = 64 */
+	uint32_t every;	       /* with adaptive: of the calls without times, one in so many has them; 0 = 256 */
 	uint32_t wait_max_ms;  /* block mode: longest wait without progress */
 	bool no_fork, no_exec; /* do not follow */
 	bool allow_no_sites;   /* run it although nothing can be traced now */
@@ -93,6 +112,7 @@ struct record_result {
 	uint64_t records, lost;
 	uint64_t untraced;	/* calls that no thread's buffer or no stack's mirror could take */
 	uint32_t shut_in;	/* processes that shut themselves in (seccomp) where tracing cannot follow all of it */
+	uint32_t vforked;	/* processes in which a vfork child made a thread's first call, and was not recorded */
 	uint32_t moves;		/* processes that copy parts of their stacks, and are recorded up to there */
 	uint32_t executed;	/* programs executed in a sandbox, where the agent stays out */
 	uint32_t spaces;	/* processes with objects in a name space of dlmopen() */
@@ -164,6 +184,9 @@ void record_live_end(struct record_live *live);
 
 /* True once a process of the recording is traced. */
 bool record_live_traces(struct record_live *live);
+
+/* The process that the recording is called by: the command, or the first that was attached to and lives; 0 = none. */
+pid_t record_live_pid(struct record_live *live);
 
 struct record_switched {
 	uint64_t functions; /* that were named, and are in the trace's tables */

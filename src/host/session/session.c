@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <host/attach/attach.h>
+#include <host/brief/brief.h>
 #include <host/hook/handlers.h>
 #include <host/hook/triggers.h>
 #include <host/hook/watch.h>
@@ -29,6 +30,14 @@
 #include <host/values/values.h>
 
 #include "session.h"
+
+/* Of --time adaptive, where nothing else is said. */
+#define TICK_NS	  100000
+#define TICK_MIN  10000
+#define TICK_MAX  100000000
+#define EVERY	  256
+#define EVERY_MAX 65535
+#define SMALL	  64 /* bytes */
 
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
 {
@@ -81,6 +90,8 @@ static int begin_triggers(struct session *session, struct calltap_diag *diag)
 static int begin_values(struct session *session, struct calltap_diag *diag)
 {
 	struct values *values = session->options->values;
+	const struct machine *machine;
+	char *agent;
 	int ret;
 
 	if (!values)
@@ -89,16 +100,48 @@ static int begin_values(struct session *session, struct calltap_diag *diag)
 	ret = handlers_create(&session->images.handlers);
 	if (ret)
 		return calltap_diag_set(diag, ret, "there is no memory for values: %s", strerror(-ret));
-	return values_begin(values, session->options->agent_path, diag);
+	/* Their programs are compiled before any function is looked at. */
+	machine = precheck_machine(session);
+	agent = precheck_agent(session, machine);
+	ret = agent ? values_begin(values, machine->id, agent, diag)
+		    : calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	free(agent);
+	return ret;
 }
 
-/* Known when the programs are. */
-static int check_values(const struct session *session, struct calltap_diag *diag)
+static int begin_adaptive(struct session *session, struct calltap_diag *diag)
 {
-	if (!session->options->values || session->machine->id == EM_X86_64)
-		return 0;
-	return calltap_diag_set(diag, -ENOTSUP,
-				"values (--args, --result, --if, --only-if) are fetched on x86-64 only so far");
+	const struct record_options *options = session->options;
+	const struct brief_options brief = {
+		.tick_ns = options->tick_ns ? options->tick_ns : TICK_NS,
+		.known = options->known,
+		.known_count = options->known_count,
+		.small = options->small ? options->small : SMALL,
+		.sampling = options->tracer->counts,
+		.every = options->every ? options->every : EVERY,
+	};
+	int ret = options->adaptive ? brief_create(&session->images.brief, &brief) : 0;
+
+	return ret ? calltap_diag_set(
+			     diag, ret,
+			     "there is no memory for --time adaptive: %s; raise the limit (ulimit -f), or leave it out",
+			     strerror(-ret))
+		   : 0;
+}
+
+/* Now it is known whose clock the records will have. */
+static int begin_ticks(struct session *session, struct calltap_diag *diag)
+{
+	const uint64_t short_ns = session->options->short_ns ? session->options->short_ns : RECORD_SHORT_NS;
+	int ret;
+
+	if (session->options->every > EVERY_MAX)
+		return calltap_diag_set(diag, -EINVAL, "--time-sample is at most 65535");
+	if (session->options->tick_ns && (session->options->tick_ns < TICK_MIN || session->options->tick_ns > TICK_MAX))
+		return calltap_diag_set(diag, -EINVAL, "--time-tick is from 10us to 100ms");
+	ret = brief_start(session->images.brief, short_ns, session->emulated ? 0 : timing_rate(session),
+			  &session->timing.line);
+	return ret ? calltap_diag_set(diag, ret, "cannot begin --time adaptive: %s; leave it out", strerror(-ret)) : 0;
 }
 
 static int prepare_session(struct session *session, struct calltap_diag *diag)
@@ -123,6 +166,8 @@ static int prepare_session(struct session *session, struct calltap_diag *diag)
 	session->images.keeps_open = options->mode == CALLTAP_MODE_OVERWRITE && options->tracer->has_exit;
 	ret = settings_refuse(options, false, diag);
 	if (!ret)
+		ret = begin_adaptive(session, diag);
+	if (!ret)
 		ret = begin_triggers(session, diag);
 	if (!ret)
 		ret = begin_values(session, diag);
@@ -132,13 +177,15 @@ static int prepare_session(struct session *session, struct calltap_diag *diag)
 	ret = options->pid_count ? attachees_check(session, diag) : precheck_command(session, diag);
 	if (!ret)
 		ret = settings_refuse(options, session->emulated, diag); /* now it is known */
-	if (!ret)
-		ret = check_values(session, diag);
 	if (ret)
 		return ret;
 	/* An emulated target's is known when it has called in. */
 	if (options->threshold_ns && !session->emulated)
 		first->threshold_ticks = timing_ticks(session, options->threshold_ns);
+	if (session->images.brief)
+		ret = begin_ticks(session, diag);
+	if (ret)
+		return ret;
 	ret = buffers_create(first, diag);
 	session->result->ours = ret != 0;
 	if (ret)
@@ -282,6 +329,8 @@ static int run_session(struct session *session, struct calltap_diag *diag)
 	drain_finish(session);
 	remote_stop(session->remote); /* from here on this thread has all for itself */
 	drain_stop(session);
+	if (session->images.brief)
+		(void)!brief_write(session->images.brief, first->writer); /* an error of the file is told below */
 	describe_replaced(session);
 	instances_finish(session);
 	result->unreached = __atomic_load_n(&session->board->unreached, __ATOMIC_RELAXED);
@@ -334,7 +383,9 @@ static void tear_down(struct session *session)
 	unread_clear(session);
 	family_end(session);
 	handlers_destroy(session->images.handlers);
+	values_destroy(session->own_values);
 	watch_destroy(session->images.watch);
+	brief_destroy(session->images.brief);
 	(void)instance_clear(session_first(session)); /* the first error was told already */
 	if (session->output.taken &&
 	    !(session->options->pid_count ? session->result->attached_count != 0 : session->result->ran)) {

@@ -70,7 +70,7 @@ struct attachees {
 };
 
 #define CALIBRATE_MS	5 /* time for measuring the rate of the tool's own counter */
-#define SESSION_SIGNALS 5 /* number of signals that the tool handles in its own way */
+#define SESSION_SIGNALS 6 /* number of signals that the tool handles in its own way */
 
 struct remote;
 struct unread;
@@ -148,7 +148,8 @@ struct session {
 	struct unread *unread; /* objects whose files cannot be read */
 	struct remote *remote; /* the server for other processes' requests, or NULL */
 	struct images images;
-	struct target *targets; /* all there were, also those that have ended */
+	struct values *own_values; /* images.values where the options have none; else NULL */
+	struct target *targets;	   /* all there were, also those that have ended */
 	uint32_t process_count;
 	struct instance *instances[CALLTAP_INSTANCES];
 	uint32_t last_set;	     /* set of the instance that began last */
@@ -255,6 +256,10 @@ void steer_end(struct session *session);
 /* Tracing on or off, as `calltap set` has it; by a thread that holds no lock. */
 int steer_tracing(struct session *session, bool on, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
+/* catalog.c: a line for each function that filters may choose; words: filters in place of the instance's. */
+int catalog_write(struct instance *instance, const struct setting_change *words, size_t count, FILE *out,
+		  struct calltap_diag *diag) __attribute__((warn_unused_result));
+
 /* family.c: relatives of the session's processes that it does not follow; the result's `children`, `strangers` tell. */
 void family_begin(struct session *session);
 void family_end(struct session *session);
@@ -300,7 +305,11 @@ int drain_start(struct session *session) __attribute__((warn_unused_result));
 void drain_finish(struct session *session);
 void drain_stop(struct session *session);
 
-/* precheck.c: is there anything to trace, does every filter match?  Before the command runs. */
+/* precheck.c: the command's CPU by its file's head, the tool's own where that says nothing; and the path of the agent
+ * for a CPU, for free(). */
+const struct machine *precheck_machine(const struct session *session);
+char *precheck_agent(const struct session *session, const struct machine *machine);
+/* Is there anything to trace, does every filter match?  Before the command runs. */
 int precheck_command(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /* strays.c: count the processes whose agents are gone and that run another program now, which is not traced. */

@@ -4,7 +4,8 @@
  *
  * ^C is the program's, which has it from the terminal; the tool goes on until
  * the program has ended.  SIGTERM was sent to the tool alone and is passed on.
- * A second one of either ends the recording; of a process that was attached to, the first.  A pipe or a file that takes
+ * A second one of either ends the recording; of a process that was attached to, the first.  SIGHUP, of a terminal that
+ * is gone, ends it at once: the program has it from the terminal, and may choose to go on.  A pipe or a file that takes
  * no more is an error of write() like any other.  Context: host, the server thread.
  */
 #include <signal.h>
@@ -12,12 +13,14 @@
 #include "session.h"
 
 /* Signal handlers have no other place to write to. */
-static volatile sig_atomic_t interrupts, terminations;
+static volatile sig_atomic_t interrupts, terminations, hangups;
 
 static void on_interrupt(int number)
 {
 	if (number == SIGTERM)
 		terminations++;
+	else if (number == SIGHUP)
+		hangups++;
 	else
 		interrupts++;
 }
@@ -27,13 +30,14 @@ static const struct own {
 	void (*handler)(int);
 } own[SESSION_SIGNALS] = {
 	{SIGINT, on_interrupt}, {SIGQUIT, on_interrupt}, {SIGTERM, on_interrupt},
-	{SIGPIPE, SIG_IGN},	{SIGXFSZ, SIG_IGN},
+	{SIGHUP, on_interrupt}, {SIGPIPE, SIG_IGN},	 {SIGXFSZ, SIG_IGN},
 };
 
 void signals_take(struct session *session)
 {
 	interrupts = 0;
 	terminations = 0;
+	hangups = 0;
 	for (unsigned i = 0; i < SESSION_SIGNALS; i++) {
 		struct sigaction action = {.sa_handler = own[i].handler};
 
@@ -59,10 +63,10 @@ bool signals_ask_end(void)
 
 bool signals_any(void)
 {
-	return interrupts || terminations;
+	return interrupts || terminations || hangups;
 }
 
 bool signals_insist(void)
 {
-	return interrupts > 1 || terminations > 1;
+	return interrupts > 1 || terminations > 1 || hangups;
 }

@@ -17,7 +17,9 @@
 #include <host/instance/snapshot.h>
 #include <host/remote/remote.h>
 #include <host/text.h>
+#include <host/values/values.h>
 
+#include "revalue.h"
 #include "session.h"
 
 static int check_fixed(const struct session *session, const struct settings *next, struct calltap_diag *diag)
@@ -70,23 +72,33 @@ static int set_first(struct instance *first, struct settings *next, struct callt
 	return ret ? ret : change_all(first, next, diag);
 }
 
-static int op_set(void *context, const struct setting_change *list, size_t count, struct calltap_diag *diag)
+/* Words about values first, then the others. */
+static size_t sort_words(struct setting_change *out, const struct setting_change *list, size_t count)
 {
-	struct instance *instance = context;
-	struct session *session = instance->session;
-	struct settings next;
-	int ret;
+	size_t values = 0, at = 0;
 
-	session_lock(session);
-	ret = live_turn_begin(session);
-	if (ret) {
-		session_unlock(session);
-		return calltap_diag_set(
-			diag, ret, "the attach is not complete yet (is the process stopped?); nothing was changed");
-	}
-	ret = settings_change(&next, &instance->settings, list, count, diag);
+	for (size_t i = 0; i < count; i++)
+		values += values_is_key(list[i].key);
+	at = values;
+	values = 0;
+	for (size_t i = 0; i < count; i++)
+		out[values_is_key(list[i].key) ? values++ : at++] = list[i];
+	return values;
+}
+
+static int change_settings(struct instance *instance, const struct setting_change *list, size_t count, size_t values,
+			   struct calltap_diag *diag)
+{
+	struct settings next, now = instance->settings;
+	struct values_before *before = NULL;
+	int ret = values ? revalue_begin(instance, &now, list, values, &before, diag) : 0;
+
+	if (ret)
+		return ret;
+	ret = settings_change(&next, &now, list + values, count - values, diag);
 	if (!ret) {
 		ret = instance->set ? instances_set(instance, &next, diag) : set_first(instance, &next, diag);
+		next.new_values = false;
 		if (!ret || ret == -ETIMEDOUT) {
 			filter_set_destroy(instance->own_filters);
 			instance->own_filters = next.options.filters;
@@ -95,8 +107,32 @@ static int op_set(void *context, const struct setting_change *list, size_t count
 			filter_set_destroy(next.options.filters);
 		}
 	}
+	revalue_end(instance, before, !ret || ret == -ETIMEDOUT);
+	return ret;
+}
+
+static int op_set(void *context, const struct setting_change *list, size_t count, struct calltap_diag *diag)
+{
+	struct instance *instance = context;
+	struct session *session = instance->session;
+	struct setting_change *sorted = calloc(count + 1, sizeof(*sorted));
+	size_t values = sorted ? sort_words(sorted, list, count) : 0;
+	int ret;
+
+	if (!sorted)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	session_lock(session);
+	ret = live_turn_begin(session);
+	if (ret) {
+		session_unlock(session);
+		free(sorted);
+		return calltap_diag_set(
+			diag, ret, "the attach is not complete yet (is the process stopped?); nothing was changed");
+	}
+	ret = change_settings(instance, sorted, count, values, diag);
 	live_turn_end(session);
 	session_unlock(session);
+	free(sorted);
 	return ret;
 }
 
@@ -114,6 +150,8 @@ static int op_settings(void *context, FILE *answer, struct calltap_diag *diag)
 	(void)diag;
 	session_lock(instance->session);
 	settings_print(&instance->settings, answer);
+	if (!instance->set)
+		values_print(instance->session->images.values, answer);
 	session_unlock(instance->session);
 	return 0;
 }
@@ -230,6 +268,12 @@ static int op_handlers(void *context, pid_t asker, const struct setting_change *
 	return handlers_ask(((struct instance *)context)->session, asker, words, count, answer, diag);
 }
 
+static int op_functions(void *context, const struct setting_change *words, size_t count, FILE *out,
+			struct calltap_diag *diag)
+{
+	return catalog_write(context, words, count, out, diag);
+}
+
 static void *op_find(void *context, const char *name, struct calltap_diag *diag)
 {
 	return instances_find(((struct instance *)context)->session, name, diag);
@@ -303,6 +347,7 @@ static const struct remote_ops ops = {
 	.snapshot = op_snapshot,
 	.mark = op_mark,
 	.handlers = op_handlers,
+	.functions = op_functions,
 	.detach = op_detach,
 	.find = op_find,
 	.instance = op_instance,

@@ -74,6 +74,13 @@ static bool takes_more(const struct finding *finding, const struct start *start)
 	return finding->cpu->takes_more(code, size, start->address);
 }
 
+stock_takes_more stock_takes_more_of(uint16_t machine)
+{
+	const struct find_cpu *cpu = find_cpu_of(machine);
+
+	return cpu ? cpu->takes_more : NULL;
+}
+
 static struct stock_function judge(const struct finding *finding, const struct start *start)
 {
 	uint64_t size = start->end - start->address;

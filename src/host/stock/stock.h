@@ -100,6 +100,13 @@ struct stock_list {
 };
 /* True if the analysis knows the CPU; else it finds nothing. */
 bool stock_has_cpu(uint16_t machine);
+/*
+ * True if a function's callers put values into registers that stubs change, as far as its first path shows, which is in
+ * `code`.
+ */
+typedef bool (*stock_takes_more)(const uint8_t *code, size_t size, uint64_t address);
+/* NULL: no such functions are known of the CPU. */
+stock_takes_more stock_takes_more_of(uint16_t machine);
 int stock_find(struct stock_list *out, const struct stock_image *image) __attribute__((warn_unused_result));
 /* Measure the blocks of all functions that have a head. */
 int stock_find_needs(struct stock_list *list, const struct stock_image *image) __attribute__((warn_unused_result));

@@ -26,6 +26,21 @@ static bool can_be_extended(const struct session *session, const struct target *
 	       target_head(target);
 }
 
+/*
+ * Describe an object that has no sites, and that nothing has described: a plan of its own does not come, and those of
+ * its additions, if there will be any, take it for known.
+ */
+static int tell_object(struct session *session, const struct image *image)
+{
+	int ret = 0;
+
+	for (struct target *target = session->targets; target && !ret; target = target->next)
+		for (uint32_t i = 0; i < target->map_count && !ret; i++)
+			if (target->maps[i].image == image && target->maps[i].mapped)
+				ret = plan_write_map(session, target, &target->maps[i]);
+	return ret;
+}
+
 /* Libraries that nothing had named may be named now: look at their files. */
 static int look_again(struct session *session, const struct target *target)
 {
@@ -47,6 +62,8 @@ static int look_again(struct session *session, const struct target *target)
 			continue;
 		ret = images_look_again(&session->images, at->image, fd);
 		close(fd);
+		if (!ret && at->image->object && !at->image->site_count)
+			ret = tell_object(session, at->image);
 	}
 	space_free(&space);
 	return ret == -ENOMEM || ret == -EOVERFLOW ? ret : 0; /* else they stay as they are */
@@ -80,15 +97,23 @@ static int add_maps(struct target *target)
 	return ret;
 }
 
-int additions_decide(struct session *session)
+int additions_look(struct session *session)
 {
 	int ret = 0;
 
-	if (session->emulated || session->machine->id != EM_X86_64)
-		return 0;
 	for (struct target *target = session->targets; target && !ret; target = target->next)
 		if (can_be_extended(session, target))
 			ret = look_again(session, target);
+	return ret;
+}
+
+int additions_decide(struct session *session)
+{
+	int ret;
+
+	if (session->emulated || session->machine->id != EM_X86_64)
+		return 0;
+	ret = additions_look(session);
 	if (!ret)
 		ret = images_extend(&session->images);
 	for (struct target *target = session->targets; target && !ret; target = target->next)

@@ -33,13 +33,15 @@ struct changes {
 void apply_take(struct session *session, const struct settings *settings)
 {
 	const struct record_options *options = &settings->options;
+	/* At the beginning they are not compiled yet. */
+	const struct values *values = session->images.values ? session->images.values : session->options->values;
 
 	session->images.tracing = settings->tracing;
 	session->images.tracer = options->tracer;
 	session->images.filters = options->filters;
 	session->images.needs = (struct tracer_needs){
 		.tree_filter = filter_set_has(options->filters, FILTER_GRAPH),
-		.notree = filter_set_has(options->filters, FILTER_NOGRAPH) || values_hide(session->options->values),
+		.notree = filter_set_has(options->filters, FILTER_NOGRAPH) || values_hide(values),
 		.depth = options->depth_max != 0,
 		.threshold = options->threshold_ns != 0,
 	};
@@ -94,6 +96,18 @@ static int check_matches(const struct session *session, struct calltap_diag *dia
 				       "functions PROGRAM` lists what there is)",
 				       text)
 		    : 0;
+}
+
+/* New values name functions that are recorded, and whose types are known where these are to tell. */
+static int check_values(const struct session *session, struct calltap_diag *diag)
+{
+	const char *text = values_unmatched(session->images.values);
+
+	return text ? calltap_diag_set(diag, -EINVAL,
+				       "no function that is recorded matches '%s'; nothing was changed (`calltap set` "
+				       "shows which are)",
+				       text)
+		    : values_check(session->images.values, diag);
 }
 
 static void changes_clear(struct changes *changes)
@@ -235,6 +249,16 @@ int apply_all(struct session *session, struct calltap_diag *diag)
 	return ret;
 }
 
+void apply_judge(struct session *session)
+{
+	struct changes changes = {0};
+	struct calltap_diag diag = {0};
+
+	/* What is decided is what is there. */
+	(void)!decide_all(session, &changes, &diag);
+	changes_clear(&changes);
+}
+
 static void set_limits(struct session *session, const struct settings *next)
 {
 	struct instance *first = session_first(session);
@@ -255,6 +279,8 @@ int apply_settings(struct session *session, const struct settings *next, struct 
 	ret = decide_all(session, &changes, diag);
 	if (!ret && next->tracing)
 		ret = check_matches(session, diag);
+	if (!ret && next->tracing && next->new_values)
+		ret = check_values(session, diag);
 	if (!ret) {
 		set_limits(session, next);
 		ret = carry_out(session, &changes, false);

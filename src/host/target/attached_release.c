@@ -21,7 +21,7 @@
 #define ENDING_MS   500
 #define TRYING_NS   5000000000u /* the agent waits for longer (AGENT_RELEASE_MS) */
 #define REST_FACTOR 4		/* the program runs for so many times as long as it was stopped, before another try, */
-#define REST_SHARE  8		/* and for such a part of the time since the first */
+#define REST_SHARE  32		/* and for such a part of the time since the first */
 
 /* Reasons for which a release has to wait, the worst one last. */
 enum obstacle {
@@ -509,9 +509,11 @@ void attached_release(struct session *session, struct target *target)
 		target_diagnose(
 			session, target,
 			"the agent stays in process %d, idle, with its memory: %s%s; the next attach tries again",
-			(int)target->pid, look.obstacle == OBSTACLE_SITES ? "" : "the text is restored, but ", why);
+			(int)target->pid, look.obstacle == OBSTACLE_SITES ? "" : "nothing is traced any more, but ",
+			why);
 	}
 	target->attach.released = !ret;
 	target->attachee->told->let_go = true;
+	target->attachee->told->agent_stays = ret != 0;
 	verify_text(session, target);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <host/files.h>
+#include <host/brief/brief.h>
 #include <host/hook/handlers.h>
 #include <host/hook/watch.h>
 #include <host/instance/instances.h>
@@ -308,6 +309,20 @@ static int take_leftovers(struct session *session, struct target *target, const 
 	return -ECANCELED;
 }
 
+/* What a target gets besides its rings, before any plan. */
+static int send_files(struct session *session, struct target *target, const struct target *origin)
+{
+	int ret = brief_welcome(session->images.brief, target);
+
+	if (!ret)
+		ret = watch_tell(session->images.watch, target);
+	if (!ret)
+		ret = handlers_welcome(session, target, origin);
+	if (!ret)
+		ret = values_welcome(session->images.values, target, session->options->no_fork);
+	return ret ? ret : instances_welcome(session, target);
+}
+
 /* The second half of a greeting, when all is known that SETUP takes. */
 static int welcome_target(struct session *session, struct target *target)
 {
@@ -337,13 +352,7 @@ static int welcome_target(struct session *session, struct target *target)
 		set_threshold(session, target);
 	ret = send_setup(session, target, wanted ? rings : 0);
 	if (!ret && wanted)
-		ret = watch_tell(session->images.watch, target);
-	if (!ret && wanted)
-		ret = handlers_welcome(session, target, origin);
-	if (!ret && wanted)
-		ret = values_welcome(session->images.values, target);
-	if (!ret && wanted)
-		ret = instances_welcome(session, target);
+		ret = send_files(session, target, origin);
 	if (!ret && wanted && forked) {
 		perfmap_add_all(session, target);
 		ret = live_apply_all(session, target);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <host/brief/brief.h>
 #include <host/hook/handlers.h>
 #include <host/hook/watch.h>
 #include <host/values/values.h>
@@ -69,12 +70,14 @@ struct image *images_of(const struct images *images, uint32_t id, uint32_t *site
 static bool names_object(const struct images *images, const struct object *object)
 {
 	return (images->filters && filter_set_names_object(images->filters, object)) ||
+	       (images->asked && filter_set_names_object(images->asked, object)) ||
 	       handlers_name_object(images->handlers, object);
 }
 
 static bool names_file(const struct images *images, const char *path, int fd)
 {
 	return (images->filters && filter_set_names_file(images->filters, path, fd)) ||
+	       (images->asked && filter_set_names_file(images->asked, path, fd)) ||
 	       handlers_name_file(images->handlers, path, fd);
 }
 
@@ -138,6 +141,7 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	image->skipped = library && object_is_plain_library(fd) && !may_be_stock(images, path, fd);
 	if (image->path && !image->skipped)
 		look_at(images, image, fd);
+	image->named = !image->object && values_tell(images->values) && object_identify(&image->identity, fd);
 	image->next = images->first;
 	images->first = image;
 	*out = image;
@@ -198,6 +202,27 @@ struct filter_decision images_ask(struct filter_set *filters, const struct image
 	return decision;
 }
 
+/* Where there may be brief records, others are made in C: the fast recorders know nothing of halves of words. */
+static uint16_t among_brief(const struct images *images)
+{
+	return images->brief ? CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT : 0;
+}
+
+/*
+ * A function may be brief if nothing needs the times of each call, or does more than record it.  Of tracer profile all
+ * have the tick for their clock, and none may be without the file.
+ */
+static uint16_t stub_flags(const struct images *images, uint16_t flags, uint32_t id)
+{
+	if (!images->brief || flags & CALLTAP_SITE_HANDLED)
+		return flags;
+	if (flags & CALLTAP_SITE_PROFILE && id < CALLTAP_TIMES_FUNCTIONS)
+		return flags | CALLTAP_SITE_BRIEF;
+	if (!(flags & ~(unsigned)CALLTAP_SITE_GATED) && id < CALLTAP_TIMES_FUNCTIONS)
+		return flags | CALLTAP_SITE_BRIEF;
+	return flags | among_brief(images);
+}
+
 /* slots: those that want its calls. */
 static struct verdict judge_site(const struct images *images, const struct image *image,
 				 const struct object_site *source, uint64_t slots)
@@ -205,20 +230,21 @@ static struct verdict judge_site(const struct images *images, const struct image
 	struct filter_decision decision;
 	struct verdict verdict = {0};
 	uint16_t triggered = watch_flags(images->watch, image->object, source);
+	bool waits = triggered && watch_waits(images->watch, 0, image->object, source, images->tracing);
 	bool recorded, tells, any = handlers_any(images->handlers);
 
 	decision = images_ask(images->filters, image, source);
 	decision.trace = decision.trace && images->tracer->patches && has_size(images, source);
 	recorded = decision.trace && images->tracing;
 	verdict.wanted = decision.trace || triggered || slots;
-	verdict.on = recorded || triggered || slots;
+	verdict.on = recorded || waits || slots;
 	verdict.flags = images->tracer->site_flags(&images->needs, decision.root, decision.notree) | triggered |
 			(images->keeps_open ? CALLTAP_SITE_TIMED : 0);
-	if (recorded)
+	if (recorded || waits)
 		verdict.values = values_choose(images->values, image, source);
 	tells = verdict.values.entry || verdict.values.exit;
-	if (slots || tells || (image->dispatched && any && (recorded || triggered))) {
-		verdict.who = slots | (recorded || triggered ? record_bits(verdict.flags) : 0) |
+	if (slots || tells || (image->dispatched && any && (recorded || waits))) {
+		verdict.who = slots | (recorded || waits ? record_bits(verdict.flags | among_brief(images)) : 0) |
 			      (tells ? CALLTAP_HANDLED_VALUES : 0);
 		verdict.flags = dispatch_flags(images);
 	} else if (!verdict.on && (images->serve || any)) {
@@ -237,8 +263,8 @@ static void want_site(struct images *images, struct image *image, const struct o
 	image->sources[at] = source;
 	*site = (struct calltap_site){
 		.address = source->address,
-		.id = images->next_id++,
-		.flags = verdict->flags,
+		.id = images->next_id,
+		.flags = stub_flags(images, verdict->flags, images->next_id),
 		.length = source->span,
 		.body_off = source->body_off,
 		.tramp_off = source->tramp_off,
@@ -246,11 +272,15 @@ static void want_site(struct images *images, struct image *image, const struct o
 	memcpy(site->old, source->old, source->span);
 	if (source->tramp_off)
 		memcpy(site->old + source->span, source->tramp_old, sizeof(source->tramp_old));
+	if (site->flags & CALLTAP_SITE_BRIEF)
+		brief_begin(images->brief, site->id, source->kind == SITE_LIBCALL ? 0 : source->size, source->symbol);
+	images->next_id++;
 	watch_add_function(images->watch, site->id, image->object, source);
 	if (!slots && !verdict->values.entry && !verdict->values.exit)
 		return;
 	values_write(images->values, site->id, verdict->values);
-	image->slots[at] = slots;
+	if (image->slots)
+		image->slots[at] = slots;
 	handlers_write_roles(images, image, at);
 	handlers_write(images->handlers, image, at, verdict->who);
 }
@@ -554,8 +584,10 @@ static void judge_all(struct images *images, struct image *image, bool *chosen, 
 
 		chosen[i] = verdict.on;
 		who[i] = verdict.who;
-		flags[i] = verdict.flags;
-		values_write(images->values, image->sites[i].id, verdict.values);
+		flags[i] = stub_flags(images, verdict.flags, image->sites[i].id);
+		/* A function that is left keeps its programs: calls come until its site is switched off. */
+		if (verdict.on)
+			values_write(images->values, image->sites[i].id, verdict.values);
 	}
 }
 
@@ -668,6 +700,10 @@ int image_describe(const struct image *image, struct trace_writer *writer)
 	object->object = image->index;
 	if (image->object)
 		object->build_id_size = (uint32_t)object_build_id(image->object, object->build_id);
+	else if (image->named) {
+		object->build_id_size = image->identity.build_id_size;
+		memcpy(object->build_id, image->identity.build_id, sizeof(object->build_id));
+	}
 	memcpy(object + 1, image->path, path_size);
 	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_OBJECT, object, sizeof(*object) + path_size);
 	free(object);

@@ -12,6 +12,7 @@
 
 #include <calltap/abi/control.h>
 #include <calltap/abi/record.h>
+#include <calltap/abi/times.h>
 #include <host/elf/filter.h>
 #include <host/elf/object.h>
 #include <host/stock/choice.h>
@@ -52,6 +53,10 @@ struct image {
 	bool decided;
 	bool skipped;	/* a plain shared library that nothing names: not looked at */
 	bool announced; /* OBJECT and FUNCTIONS chunks are written */
+	/* Nothing in it is traced, but values may be addresses in it: so the first instance's file has its place. */
+	bool named;
+	bool named_told; /* and the OBJECT chunk is written */
+	struct object_identity identity;
 	uint32_t lined; /* LINES, too: bits by the number of the instance whose file has them */
 	struct image_variant variants[IMAGE_VARIANTS];
 	uint32_t variant_count;
@@ -83,11 +88,13 @@ struct images {
 	const struct tracer *tracer;
 	struct tracer_needs needs;
 	struct filter_set *filters;
+	struct filter_set *asked;  /* objects that a list of functions is wanted of (catalog.c), or NULL */
 	struct watch *watch;	   /* functions that triggers wait for, or NULL */
 	struct handlers *handlers; /* of a program's own, or NULL */
 	struct values *values;	   /* what calls tell besides, or NULL */
 	bool serve;		   /* stubs are made for those, from the start */
 	bool tracing;		   /* else only those are on */
+	struct brief *brief;	   /* what chooses calls without times, or NULL */
 	bool keeps_open;	   /* a flight recorder: each frame keeps its entry's time */
 	uint32_t generation;	   /* counts changes of what is on */
 	enum stock_choice stock;

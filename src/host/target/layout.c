@@ -10,7 +10,7 @@
 
 #include "images.h"
 
-#define REGION_HEAD 192u /* the pointer table of the agent's regions */
+#define REGION_HEAD 256u /* the pointer table of the agent's regions */
 
 uint32_t layout_stub_size(uint16_t machine, const struct calltap_site *site)
 {

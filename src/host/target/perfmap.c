@@ -12,9 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <host/proc.h>
 #include <host/session/session.h>
+
+#define SPARE_S 2 /* the clocks may have been set by so much */
 
 /* Did a program that this one was executed in the place of get a map? */
 static bool is_followed(const struct session *session, const struct target *target)
@@ -25,28 +29,54 @@ static bool is_followed(const struct session *session, const struct target *targ
 	return false;
 }
 
+/*
+ * Is this the map of an earlier process, whose number has come again?  A file that the process may have written itself,
+ * as a program with a JIT compiler does, is never taken for one.
+ */
+static bool is_stale(pid_t pid, const struct stat *st)
+{
+	uint64_t lived_ns = proc_age_ns(pid);
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return lived_ns && now.tv_sec - st->st_mtim.tv_sec > (time_t)(lived_ns / 1000000000u) + SPARE_S;
+}
+
+static int open_file(const char *path, int how, struct stat *st)
+{
+	int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | how, 0600), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, st))
+		ret = -errno;
+	else if (!S_ISREG(st->st_mode) || st->st_uid != geteuid() || st->st_nlink != 1)
+		ret = -EEXIST;
+	if (ret)
+		close(fd);
+	return ret ? ret : fd;
+}
+
 /* The folder is everybody's: never through a link, and never a file that is another's or has another name. */
 static int open_map(const struct session *session, const struct target *target)
 {
-	int how, fd, ret = 0;
-	struct stat st;
+	struct stat st = {0};
 	char path[64];
+	int how, fd;
 
 	if (target->perf_map)
 		how = O_APPEND;
 	else
 		how = is_followed(session, target) ? O_TRUNC : O_CREAT | O_EXCL;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)target->pid);
-	fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | how, 0600);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st))
-		ret = -errno;
-	else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
-		ret = -EEXIST;
-	if (ret)
-		close(fd);
-	return ret ? ret : fd;
+	fd = open_file(path, how, &st);
+	if (fd != -EEXIST || !(how & O_EXCL))
+		return fd;
+	fd = open_file(path, 0, &st);
+	if (fd < 0 || (is_stale(target->pid, &st) && !ftruncate(fd, 0)))
+		return fd;
+	close(fd);
+	return -EEXIST;
 }
 
 /* A name out of a file that we did not write: it stays on its line. */

@@ -67,13 +67,28 @@ static struct target_map *known_map(struct target *target, const struct calltap_
 	return NULL;
 }
 
+/* Nothing in the object can be traced, but values may be addresses in it. */
+static int write_named(struct session *session, const struct target *target, const struct target_map *map)
+{
+	struct instance *first = session_first(session);
+	int ret = 0;
+
+	if (!map->image->named || !target->shares[0])
+		return 0;
+	if (!map->image->named_told)
+		ret = image_describe(map->image, first->writer);
+	map->image->named_told = true;
+	instance_write_map(first, target, map);
+	return ret == -ENOMEM ? ret : 0;
+}
+
 int plan_write_map(struct session *session, struct target *target, const struct target_map *map)
 {
 	bool known = map->image->announced;
 	int ret = 0;
 
 	if (!map->image->object)
-		return 0; /* nothing in it can be traced */
+		return write_named(session, target, map);
 	map->image->announced = true;
 	for (uint32_t i = 0; i < CALLTAP_INSTANCES && !ret; i++) {
 		struct instance *instance = session->instances[i];

@@ -226,6 +226,8 @@ void verify_text(struct session *session, const struct target *target);
  * handlers or instances have changed.
  */
 int additions_decide(struct session *session) __attribute__((warn_unused_result));
+/* Only look at the files of libraries that are named now, and were not; with the turn. */
+int additions_look(struct session *session) __attribute__((warn_unused_result));
 /*
  * Have them patched in all targets, whose threads are stopped for it; with the turn (live_turn_begin()).  -ETIMEDOUT:
  * not everywhere, or not yet; session.steering.unpatched says which.
@@ -263,6 +265,8 @@ void apply_take(struct session *session, const struct settings *settings);
  * and they do it as soon as they go on; any other error: nothing was changed.
  */
 int apply_all(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* Decide on all functions, and carry nothing out: for rows of values, which are written then. */
+void apply_judge(struct session *session);
 /* apply_all() by other settings of the first instance, limits among them. */
 int apply_settings(struct session *session, const struct settings *next, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <host/proc.h>
 #include <host/files.h>
 #include <host/session/session.h>
 
@@ -71,7 +72,7 @@ static void diagnose_early_end(struct session *session, const struct target *tar
 		target_diagnose(session, target,
 				"the recording ended before process %d was set up; it was not recorded",
 				(int)target->pid);
-	else if (target->attachee && !kill(target->pid, 0))
+	else if (target->attachee && proc_alive(target->pid))
 		target_diagnose(session, target,
 				"the agent in process %d left before it was set up; the process runs on and was not "
 				"recorded, attach to it again",

@@ -10,6 +10,8 @@
 
 #include <libiberty/demangle.h>
 
+#include <host/text.h>
+
 #include "reader.h"
 
 /* The demangler's effort can explode with the length of a forged name. */
@@ -77,6 +79,13 @@ static const char *demangle_symbol(const char *symbol, int options)
 	return name ? name : symbol;
 }
 
+char *demangle_brief(const char *symbol)
+{
+	const char *name = demangle_symbol(symbol, 0);
+
+	return name == symbol ? NULL : (char *)name;
+}
+
 /* The function of this id, with its name demangled; NULL: there is none. */
 static struct trace_function *find_function(const struct trace *trace, uint32_t id)
 {
@@ -92,6 +101,13 @@ static struct trace_function *find_function(const struct trace *trace, uint32_t 
 	if (!function->name)
 		function->name = demangle_symbol(function->symbol, DMGL_PARAMS);
 	return function;
+}
+
+static const char *brief_of(struct trace_function *function)
+{
+	if (!function->brief)
+		function->brief = demangle_symbol(function->symbol, 0);
+	return function->brief;
 }
 
 uint32_t trace_untraced_count(const struct trace *trace)
@@ -114,9 +130,12 @@ bool trace_function_matches(const struct trace *trace, uint32_t id, const char *
 		return true;
 	if (function->name == function->symbol)
 		return false;
-	if (!function->brief)
-		function->brief = demangle_symbol(function->symbol, 0);
-	return fnmatch(glob, function->brief, 0) == 0;
+	return fnmatch(glob, brief_of(function), 0) == 0;
+}
+
+const char *trace_function_brief(const struct trace *trace, uint32_t id)
+{
+	return brief_of(find_function(trace, id));
 }
 
 uint32_t trace_object_count(const struct trace *trace)
@@ -147,6 +166,17 @@ const struct trace_process *trace_process(const struct trace *trace, uint32_t in
 		return NULL;
 	process = TABLE_ITEM(trace->processes, struct trace_process, index);
 	return process->exe ? process : NULL;
+}
+
+bool trace_is_program(const struct trace *trace, const struct trace_object *object)
+{
+	for (uint32_t i = 0; i < trace_process_count(trace); i++) {
+		const struct trace_process *process = trace_process(trace, i);
+
+		if (process && process->exe && !strcmp(text_base(process->exe), text_base(object->path)))
+			return true;
+	}
+	return false;
 }
 
 uint32_t trace_thread_count(const struct trace *trace)

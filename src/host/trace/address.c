@@ -179,6 +179,18 @@ uint32_t address_object(const struct trace *trace, uint32_t process, uint64_t ad
 	return map && trace_object(trace, map->object) ? map->object : TRACE_NONE;
 }
 
+uint32_t address_in_object(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks,
+			   uint64_t *offset, uint32_t *function)
+{
+	const struct calltap_file_map *map = find_map(trace, process, address, ticks).map;
+
+	if (!map || !trace_object(trace, map->object))
+		return TRACE_NONE;
+	*offset = address - map->base;
+	*function = find_function(trace, map->object, *offset);
+	return map->object;
+}
+
 void trace_resolve(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks,
 		   struct trace_resolved *resolved)
 {
@@ -194,6 +206,50 @@ void trace_resolve(const struct trace *trace, uint32_t process, uint64_t address
 bool trace_resolved_at(const struct trace *trace, const struct trace_resolved *resolved, uint64_t ticks)
 {
 	return resolved->maps == trace->maps.count && ticks >= resolved->from_ticks && ticks < resolved->to_ticks;
+}
+
+const struct calltap_file_map *trace_map(const struct trace *trace, uint32_t i)
+{
+	return i < trace->maps.count ? TABLE_ITEM(trace->maps, struct calltap_file_map, i) : NULL;
+}
+
+/* The process's own map of an object at that time; NULL: it has none. */
+static const struct calltap_file_map *own_map_of(const struct trace *trace, uint32_t process, uint32_t object,
+						 uint64_t address, uint64_t ticks)
+{
+	struct found found = {NULL, 0, UINT64_MAX};
+
+	for (uint32_t i = 0; i < trace->maps.count; i++) {
+		const struct calltap_file_map *map = TABLE_ITEM(trace->maps, struct calltap_file_map, i);
+
+		if (map->process == process && map->object == object && map->base + address >= map->lo &&
+		    map->base + address < map->hi)
+			consider_map(&found, map, ticks);
+	}
+	return found.map;
+}
+
+void trace_place(const struct trace *trace, uint32_t process, uint32_t id, uint64_t ticks, struct trace_place *place)
+{
+	const struct trace_function *function = trace_function(trace, id);
+	const struct calltap_file_map *map = NULL;
+
+	*place = (struct trace_place){.process = process, .maps = trace->maps.count};
+	for (int i = 0; function && !map && i < FORKS_MAX; i++) {
+		const struct trace_process *about = trace_process(trace, process);
+
+		map = own_map_of(trace, process, function->object, function->address, ticks);
+		if (!about || about->start != CALLTAP_START_FORK)
+			break;
+		process = about->parent;
+	}
+	if (map)
+		place->address = map->base + function->address;
+}
+
+bool trace_place_holds(const struct trace *trace, const struct trace_place *place, uint32_t process)
+{
+	return place->maps && place->maps == trace->maps.count && place->process == process;
 }
 
 void trace_describe_address(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks, char *text,

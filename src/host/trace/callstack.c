@@ -22,6 +22,9 @@
  *   open already makes the tail call, and the names above that call close.  So a frame never has more names than the
  *   loop has functions, plus one, and the parent of each name is a call of the function that tail-called it.
  *
+ *   A hidden name (callstack.h) lasts until the next tail call, where the names below it say as much: so a loop through
+ *   hidden functions nests as it would without them.
+ *
  *   Frames from before the trace leave no record when they end, so no EXIT closes them: an EXIT of their function is
  *   one of no open frame.  A RISE shows which of them are over.  Where records are overwritten, a RISE may be missing;
  *   after a loss none of these frames is known to be open.
@@ -65,6 +68,7 @@ struct call_thread {
 	uint64_t switched_ticks; /* when `current` changed last */
 	bool landing;		 /* the next UNWIND leaves `function` innermost */
 	uint32_t function;
+	uint32_t roots; /* open frames that are roots of trees, on all of the thread's stacks */
 	uint64_t last_ticks;
 };
 
@@ -161,32 +165,100 @@ static void run_on(struct call_thread *thread, uint32_t index, uint64_t ticks)
 	thread->switched_ticks = ticks;
 }
 
+/* The stack's depth in frames that are shown. */
+static uint32_t shown_depth(const struct call_stack *on)
+{
+	const struct call_frame *top = on->depth ? &on->frames[on->depth - 1] : NULL;
+
+	return !top ? 0 : top->depth + !top->hidden;
+}
+
+/* The shown frame of that depth: of the frames that have the depth, the last one, for hidden ones lie below it. */
+static struct call_frame *shown_frame(const struct call_stack *on, uint32_t depth)
+{
+	uint32_t first = depth, end = on->depth; /* the frame lies in first .. end - 1 */
+
+	if (depth < end && on->frames[depth].depth == depth && !on->frames[depth].hidden)
+		return &on->frames[depth];
+	while (end - first > 1) {
+		uint32_t middle = first + (end - first) / 2;
+
+		if (on->frames[middle].depth <= depth)
+			first = middle;
+		else
+			end = middle;
+	}
+	return &on->frames[first];
+}
+
+/* Decide whether the thread's call on top of the stack's first `below` frames is shown, and at which depth. */
+static void judge_call(const struct callstack *stack, const struct call_stack *on, uint32_t below, uint32_t thread,
+		       struct call_frame *frame)
+{
+	const struct call_frame *parent = below ? &on->frames[below - 1] : NULL;
+	unsigned judgement;
+	bool in_tree;
+
+	frame->depth = below;
+	if (!stack->ops.judge) /* an ordinary pass, which this is not to slow down */
+		return;
+	judgement = stack->ops.judge(stack->ctx, frame->function);
+	frame->depth = parent ? parent->depth + !parent->hidden : 0;
+	frame->in_notree = (parent && parent->in_notree) || judgement & CALL_NOTREE;
+	frame->root = judgement & CALL_ROOT && !frame->in_notree;
+	in_tree = frame->root || stack->threads[thread].roots;
+	frame->hidden = frame->in_notree || !(judgement & (in_tree ? CALL_INSIDE : CALL_OUTSIDE));
+}
+
+/* Find out which shown name of the frame has tail-called the new one; the ones in between are hidden. */
+static void find_tail_caller(struct call_stack *on, struct call_frame *frame)
+{
+	uint32_t at = on->depth;
+
+	if (frame->hidden || at == on->base)
+		return;
+	for (frame->tail = false; !frame->tail && at > on->base && on->frames[at - 1].tailed; at--)
+		frame->tail = on->frames[at - 1].tail_shown = !on->frames[at - 1].hidden;
+}
+
 /* Tell the consumer of the call's end; returns the call's time without the time on other stacks. */
 static uint64_t report_end(struct callstack *stack, const struct call_stack *on, const struct trace_event *event,
 			   const struct call_frame *frame, enum call_end how)
 {
+	const struct call_frame *parent = !frame->depth	     ? NULL
+					  : stack->ops.judge ? shown_frame(on, frame->depth - 1)
+							     : &on->frames[frame->depth - 1];
 	const struct call_closed closed = {.frame = frame,
-					   .parent = frame->depth ? &on->frames[frame->depth - 1] : NULL,
+					   .parent = parent,
 					   .thread = event->thread,
 					   .exit_ticks = event->ticks,
+					   .exit_lo = event->lo == event->hi ? event->ticks : event->lo,
+					   .exit_loose = event->loose,
+					   .exit_hi = event->lo == event->hi ? event->ticks : event->hi,
 					   .away_ticks = away_at(on, event->ticks) - frame->away_ticks,
 					   .how = how};
 
-	if (stack->ops.on_close)
+	if (stack->ops.on_close && !frame->hidden)
 		stack->ops.on_close(stack->ctx, stack, &closed);
 	return event->ticks - frame->enter_ticks - closed.away_ticks;
 }
 
-/* Count a finished call's time for its parent; outermost: also for the stack, as a call right above the base. */
-static void add_child(struct call_stack *on, struct call_frame *parent, uint64_t ticks, bool outermost)
+/*
+ * Count a finished call's time for its parent; outermost: also for the stack, as a call right above the base.  A hidden
+ * call counts with the time of the shown calls in it.
+ */
+static void add_child(struct call_stack *on, struct call_frame *parent, const struct call_frame *frame, uint64_t ticks,
+		      bool outermost)
 {
+	bool any = !frame->hidden || frame->has_children;
+
 	if (parent) {
 		parent->children_ticks += ticks;
-		parent->has_children = true;
+		parent->has_children |= any;
 	}
 	if (outermost) {
 		on->outer_ticks += ticks;
-		on->has_outer = true;
+		on->has_outer |= any;
 	}
 }
 
@@ -201,11 +273,14 @@ static void close_top(struct callstack *stack, struct call_stack *on, const stru
 		return;
 	frame = &on->frames[on->depth - 1];
 	parent = on->depth > 1 ? &on->frames[on->depth - 2] : NULL;
-	if (parent)
+	if (parent && !frame->hidden)
 		parent->has_children = true;
 	ticks = report_end(stack, on, event, frame, how);
 	/* A frame from before the trace counts only with the time of its recorded callees. */
-	add_child(on, parent, frame->before ? frame->children_ticks : ticks, on->depth == on->base + 1);
+	add_child(on, parent, frame, frame->before || frame->hidden ? frame->children_ticks : ticks,
+		  on->depth == on->base + 1);
+	if (frame->root)
+		stack->threads[event->thread].roots--;
 	on->depth--;
 	if (on->base > on->depth)
 		on->base = on->depth;
@@ -219,7 +294,17 @@ static void close_frame(struct callstack *stack, struct call_stack *on, const st
 {
 	close_top(stack, on, event, how);
 	while (on->depth > on->base && on->frames[on->depth - 1].tailed)
-		close_top(stack, on, event, how == CALL_RETURNED ? CALL_TAILED : how);
+		close_top(stack, on, event,
+			  how == CALL_RETURNED && on->frames[on->depth - 1].tail_shown ? CALL_TAILED : how);
+}
+
+/* True if the call that the event enters on top of the stack will be shown. */
+static bool shows_function(const struct callstack *stack, const struct call_stack *on, const struct trace_event *event)
+{
+	struct call_frame frame = {.function = event->id};
+
+	judge_call(stack, on, on->depth, event->thread, &frame);
+	return !frame.hidden;
 }
 
 static int enter_call(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
@@ -230,16 +315,34 @@ static int enter_call(struct callstack *stack, struct call_stack *on, const stru
 		return -ENOMEM;
 	frame = &on->frames[on->depth];
 	*frame = (struct call_frame){.enter_ticks = event->ticks,
+				     .enter_loose = event->loose,
+				     .enter_lo = event->lo == event->hi ? event->ticks : event->lo,
+				     .enter_hi = event->lo == event->hi ? event->ticks : event->hi,
 				     .function = event->id,
 				     .depth = on->depth,
 				     .away_ticks = on->away_ticks,
 				     .enter_known = true,
 				     .tail = event->kind == CALLTAP_REC_TAIL};
+	if (stack->ops.judge) {
+		judge_call(stack, on, on->depth, event->thread, frame);
+		stack->threads[event->thread].roots += frame->root;
+	}
+	if (frame->tail)
+		find_tail_caller(on, frame);
 	on->depth++;
 	on->credit += SEARCH_CREDIT;
-	if (stack->ops.on_enter)
+	if (stack->ops.on_enter && !frame->hidden)
 		stack->ops.on_enter(stack->ctx, stack, event->thread, frame);
 	return 0;
+}
+
+/* True if the innermost name is a hidden one that has tail-calls of a shown frame pass on: nothing is lost without it.
+ */
+static bool is_passage(const struct call_stack *on)
+{
+	const struct call_frame *top = &on->frames[on->depth - 1];
+
+	return top->hidden && on->depth - 1 > on->base && top[-1].tailed && top->in_notree == top[-1].in_notree;
 }
 
 /* The innermost function tail-calls another: open that one's name in the same frame. */
@@ -247,10 +350,13 @@ static int tail_call(struct callstack *stack, struct call_stack *on, const struc
 {
 	uint32_t caller, at;
 
+	while (on->depth > on->base && is_passage(on))
+		close_top(stack, on, event, CALL_TAILED);
 	if (on->depth == on->base)
 		return enter_call(stack, on, event);
 	caller = on->depth - 1;
-	for (at = caller; at > on->base && on->frames[at - 1].tailed; at--)
+	/* Names that are not shown come and go between the shown ones, and no round of a loop ends with them. */
+	for (at = caller; shows_function(stack, on, event) && at > on->base && on->frames[at - 1].tailed; at--)
 		if (on->frames[at - 1].function == on->frames[on->depth - 1].function)
 			caller = at - 1;
 	if (caller == on->depth - 1 && caller - at + 1 == NAMES_MAX)
@@ -269,10 +375,12 @@ static void close_unknown(struct callstack *stack, struct call_stack *on, const 
 			  enum call_end how)
 {
 	struct call_frame *parent = on->depth ? &on->frames[on->depth - 1] : NULL;
-	struct call_frame frame = {
-		.enter_ticks = event->ticks, .away_ticks = on->away_ticks, .function = event->id, .depth = on->depth};
+	struct call_frame frame = {.enter_ticks = event->ticks, .away_ticks = on->away_ticks, .function = event->id};
 	uint64_t ticks;
 
+	judge_call(stack, on, on->depth, event->thread, &frame);
+	if (frame.hidden)
+		return;
 	if (on->depth == on->base) {
 		if (parent)
 			parent->children_ticks -= on->outer_ticks;
@@ -283,7 +391,7 @@ static void close_unknown(struct callstack *stack, struct call_stack *on, const 
 		on->outer_ticks = 0;
 	}
 	ticks = report_end(stack, on, event, &frame, how);
-	add_child(on, parent, ticks, on->depth == on->base);
+	add_child(on, parent, &frame, ticks, on->depth == on->base);
 }
 
 /* Index + 1 of the innermost frame that goes by the function's name, 0 = none. */
@@ -479,10 +587,11 @@ int callstack_begin(struct callstack *stack, uint32_t thread)
 		*frame = (struct call_frame){.enter_ticks = open.ticks,
 					     .slot = trace_frame(stack->trace, open.first + i)->slot,
 					     .function = trace_frame(stack->trace, open.first + i)->function,
-					     .depth = on->depth,
 					     .before = true};
+		judge_call(stack, on, on->depth, thread, frame);
+		stack->threads[thread].roots += frame->root;
 		on->base = ++on->depth;
-		if (stack->ops.on_enter)
+		if (stack->ops.on_enter && !frame->hidden)
 			stack->ops.on_enter(stack->ctx, stack, thread, frame);
 	}
 	on->lasting = open.lasting;
@@ -586,12 +695,20 @@ uint32_t callstack_depth(const struct callstack *stack, uint32_t thread)
 {
 	if (thread >= stack->count || !stack->threads[thread].count)
 		return 0;
-	return stack->threads[thread].stacks[stack->threads[thread].current].depth;
+	return shown_depth(&stack->threads[thread].stacks[stack->threads[thread].current]);
+}
+
+bool callstack_shows(const struct callstack *stack, uint32_t thread)
+{
+	const struct call_thread *known = thread < stack->count ? &stack->threads[thread] : NULL;
+	const struct call_stack *on = known && known->count ? &known->stacks[known->current] : NULL;
+
+	return !on || !on->depth || !on->frames[on->depth - 1].hidden;
 }
 
 struct call_frame *callstack_frame(struct callstack *stack, uint32_t thread, uint32_t depth)
 {
 	if (depth >= callstack_depth(stack, thread))
 		return NULL;
-	return &stack->threads[thread].stacks[stack->threads[thread].current].frames[depth];
+	return shown_frame(&stack->threads[thread].stacks[stack->threads[thread].current], depth);
 }

@@ -16,6 +16,8 @@
 #include "check.h"
 #include "decode.h"
 #include "reader.h"
+#include "verdicts.h"
+#include "weights.h"
 
 /* The events of one thread. */
 struct stream {
@@ -28,6 +30,7 @@ struct stream {
 	struct trace_event pending; /* an event that was read while another stream comes first */
 	struct record_decoder decoder;
 	char *payload;
+	struct record_open *open; /* with weights */
 };
 
 struct waiting { /* a heap item: the earliest at index 0 */
@@ -46,6 +49,8 @@ struct trace_cursor {
 	struct waiting *heap;
 	uint32_t heap_count;
 	struct stream *current;
+	struct verdicts *verdicts;	      /* NULL = the trace can have none */
+	const struct record_weights *weights; /* NULL = none */
 };
 
 static bool comes_earlier(const struct waiting *a, const struct waiting *b)
@@ -148,6 +153,11 @@ static int advance_stream(struct trace_cursor *cursor, struct stream *stream, st
 	int err = load_chunk(cursor, stream, ref);
 
 	stream->next++;
+	record_decoder_bound(&stream->decoder, &cursor->trace->limits,
+			     stream->next == stream->end
+				     ? 0
+				     : TABLE_ITEM(cursor->trace->data, struct data_ref, stream->next)->head.base_ticks);
+	record_decoder_weigh(&stream->decoder, cursor->weights, stream->open);
 	if (err == -ENOMEM)
 		return calltap_diag_set(diag, err, "not enough memory to read %s", cursor->trace->path);
 	if (err) {
@@ -168,11 +178,15 @@ static void make_event(struct stream *stream, const struct record *record, struc
 	if (record->ticks > stream->last_ticks)
 		stream->last_ticks = record->ticks;
 	event->ticks = stream->last_ticks;
+	event->lo = record->lo == record->hi ? event->ticks : record->lo;
+	event->hi = record->hi > event->ticks ? record->hi : event->ticks;
 	event->extra = record->extra;
 	event->behind = record->behind;
 	event->thread = stream->thread;
 	event->id = record->id;
 	event->kind = record->kind;
+	event->brief = record->brief;
+	event->loose = record->loose;
 }
 
 /* The stream's next event from its loaded chunk: 1, 0 at the chunk's end, -errno. */
@@ -205,7 +219,8 @@ static inline int read_event(struct trace_cursor *cursor, struct stream *stream,
 	return 0;
 }
 
-int trace_cursor_next(struct trace_cursor *cursor, struct trace_event *event, struct calltap_diag *diag)
+/* The next event as it is in the file. */
+static int next_event(struct trace_cursor *cursor, struct trace_event *event, struct calltap_diag *diag)
 {
 	for (;;) {
 		struct stream *stream = cursor->current;
@@ -245,6 +260,22 @@ int trace_cursor_next(struct trace_cursor *cursor, struct trace_event *event, st
 	}
 }
 
+int trace_cursor_next(struct trace_cursor *cursor, struct trace_event *event, struct calltap_diag *diag)
+{
+	int got = next_event(cursor, event, diag);
+
+	while (got > 0 && cursor->verdicts) {
+		int passes = verdicts_pass(cursor->verdicts, event);
+
+		if (passes)
+			return passes < 0 ? calltap_diag_set(diag, passes, "not enough memory to read %s",
+							     cursor->trace->path)
+					  : 1;
+		got = next_event(cursor, event, diag);
+	}
+	return got;
+}
+
 static bool is_selected(const struct trace *trace, const struct trace_select *select, uint32_t thread)
 {
 	const struct thread_entry *entry = TABLE_ITEM(trace->threads, struct thread_entry, thread);
@@ -256,7 +287,8 @@ static bool is_selected(const struct trace *trace, const struct trace_select *se
 		return true;
 	return (select->thread == TRACE_NONE || select->thread == thread) &&
 	       (!select->tid || select->tid == entry->about.tid) &&
-	       (!select->pid || (process && process->pid == select->pid));
+	       (!select->pid || (process && process->pid == select->pid)) &&
+	       (!select->wants || select->wants(select->ctx, thread));
 }
 
 static int add_streams(struct trace_cursor *cursor, const struct trace_select *select)
@@ -285,33 +317,131 @@ static int add_streams(struct trace_cursor *cursor, const struct trace_select *s
 	return 0;
 }
 
-int trace_cursor_open(struct trace_cursor **out, const struct trace *trace, const struct trace_select *select,
-		      struct calltap_diag *diag)
+static int open_cursor(struct trace_cursor **out, const struct trace *trace, const struct trace_select *select,
+		       struct calltap_diag *diag)
 {
-	struct trace_cursor *cursor;
+	struct trace_cursor *cursor = calloc(1, sizeof(*cursor));
 
 	*out = NULL;
-	if (select && select->size != sizeof(*select))
-		return calltap_diag_set(diag, -EINVAL, "the caller was built for another version of calltap");
-	cursor = calloc(1, sizeof(*cursor));
 	if (cursor) {
 		cursor->trace = trace;
 		cursor->zstd = ZSTD_createDCtx();
 	}
 	if (!cursor || !cursor->zstd || add_streams(cursor, select)) {
 		trace_cursor_close(cursor);
-		return calltap_diag_set(diag, -ENOMEM, "not enough memory to read %s", trace->path);
+		(void)calltap_diag_set(diag, -ENOMEM, "not enough memory to read %s", trace->path);
+		return -ENOMEM;
 	}
 	*out = cursor;
 	return 0;
+}
+
+/* Damage that keeps the cursor from getting on must not spin here; the next reading tells of it. */
+#define DAMAGES_IN_A_ROW 100000u
+
+static void tell_noted(const struct trace_select *select)
+{
+	if (select && select->noted)
+		select->noted(select->of);
+}
+
+/* Read all events once, for the verdicts. */
+static int read_verdicts(struct trace_cursor *cursor, const struct trace_select *select)
+{
+	struct trace_cursor *first = NULL;
+	struct trace_event event = {0};
+	unsigned in_a_row = 0;
+	int got = 1, ret = verdicts_create(&cursor->verdicts, cursor->trace);
+
+	if (!ret)
+		ret = open_cursor(&first, cursor->trace, select, NULL);
+	if (ret)
+		return ret;
+	while (!ret && got && in_a_row <= DAMAGES_IN_A_ROW) {
+		got = next_event(first, &event, NULL);
+		tell_noted(select);
+		in_a_row = got < 0 ? in_a_row + 1 : 0;
+		if (got)
+			ret = got == -ENOMEM ? got : got > 0 ? verdicts_note(cursor->verdicts, &event) : 0;
+	}
+	trace_cursor_close(first);
+	return ret ? ret : verdicts_begin(cursor->verdicts);
+}
+
+/* Read all events once, for the weights of the trace, unless that was done. */
+static int read_weights(const struct trace *trace, const struct trace_select *select)
+{
+	struct trace_cursor *cursor = NULL;
+	struct weighing *weighing = NULL;
+	struct trace_event event = {0};
+	unsigned in_a_row = 0;
+	struct trace_estimates estimates;
+	int got = 1, ret;
+
+	if (trace->weights->ready)
+		return 0;
+	trace_estimates(trace, &estimates);
+	ret = weighing_create(&weighing, trace_function_count(trace), trace_thread_count(trace), estimates.span_ticks);
+	if (ret)
+		return ret;
+	ret = open_cursor(&cursor, trace, NULL, NULL);
+	while (!ret && got && in_a_row <= DAMAGES_IN_A_ROW) {
+		got = next_event(cursor, &event, NULL);
+		tell_noted(select);
+		in_a_row = got < 0 ? in_a_row + 1 : 0;
+		if (got)
+			ret = got == -ENOMEM ? got : got > 0 ? weighing_note(weighing, &event) : 0;
+	}
+	trace_cursor_close(cursor);
+	if (!ret)
+		ret = weighing_settle(weighing, trace->weights);
+	weighing_destroy(weighing);
+	return ret;
+}
+
+static int weigh_streams(struct trace_cursor *cursor, const struct trace_select *select)
+{
+	int ret = read_weights(cursor->trace, select);
+
+	for (uint32_t i = 0; !ret && i < cursor->stream_count; i++) {
+		cursor->streams[i].open = calloc(1, sizeof(struct record_open));
+		if (!cursor->streams[i].open)
+			ret = -ENOMEM;
+	}
+	/* Where no piece was measured, equal distances are as good as any. */
+	if (!ret && cursor->trace->weights->table.other > 0)
+		cursor->weights = &cursor->trace->weights->table;
+	return ret;
+}
+
+int trace_cursor_open(struct trace_cursor **out, const struct trace *trace, const struct trace_select *select,
+		      struct calltap_diag *diag)
+{
+	int ret;
+
+	*out = NULL;
+	if (select && select->size != sizeof(*select))
+		return calltap_diag_set(diag, -EINVAL, "the caller was built for another version of calltap");
+	ret = open_cursor(out, trace, select, diag);
+	if (!ret && *out &&
+	    ((trace->has_ticks && trace->weights && weigh_streams(*out, select)) ||
+	     (verdicts_are_in(trace) && read_verdicts(*out, select)))) {
+		trace_cursor_close(*out);
+		*out = NULL;
+		ret = calltap_diag_set(diag, -ENOMEM, "not enough memory to read %s", trace->path);
+	}
+	return ret;
 }
 
 void trace_cursor_close(struct trace_cursor *cursor)
 {
 	if (!cursor)
 		return;
-	for (uint32_t i = 0; i < cursor->stream_count; i++)
+	for (uint32_t i = 0; i < cursor->stream_count; i++) {
 		free(cursor->streams[i].payload);
+		free(cursor->streams[i].open);
+	}
+	verdicts_destroy(cursor->verdicts);
 	ZSTD_freeDCtx(cursor->zstd);
 	free(cursor->packed);
 	free(cursor->streams);

@@ -7,21 +7,84 @@
 #ifndef HOST_TRACE_DECODE_H
 #define HOST_TRACE_DECODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct calltap_file_late;
+
+/* What is known of the times of brief records from outside of their thread (abi/file.h). */
+struct record_limits {
+	uint64_t span;			      /* UINT64_MAX = not known */
+	const struct calltap_file_late *late; /* in order, and apart from each other */
+	uint32_t late_count;
+	uint64_t end_ticks; /* all records of the trace are older; UINT64_MAX = not known */
+};
+
+/*
+ * How long it takes from one record to the next, by the function that is innermost meanwhile: for the places of brief
+ * records between two times.
+ */
+struct record_weights {
+	/* Weights by function; the last one, at `count`, is for records outside of all functions. */
+	const double *ticks; /* mostly; 0 = not known */
+	const double *rare;  /* what the few that are far longer come to, for each; NULL = nothing */
+	uint32_t count;
+	double other; /* of functions for which it is not known */
+};
+
+#define RECORD_OPEN_MAX 1024 /* open calls that are known by their functions */
+/* The functions that are open in a thread. */
+struct record_open {
+	uint32_t ids[RECORD_OPEN_MAX];
+	uint32_t depth; /* may be more than there is room for */
+};
+
+/* The innermost of them, below `outside`; `outside` = there is none; UINT32_MAX = it is not known. */
+static inline uint32_t record_open_innermost(const struct record_open *open, uint32_t outside)
+{
+	uint32_t id;
+
+	if (!open->depth)
+		return outside;
+	id = open->depth <= RECORD_OPEN_MAX ? open->ids[open->depth - 1] : UINT32_MAX;
+	return id < outside ? id : UINT32_MAX;
+}
+
+/* A record of this kind and id follows: which calls are open then, roughly, as it is for weights alone. */
+void record_open_follow(struct record_open *open, unsigned kind, uint32_t id);
+
+/* Brief records side by side, which lie between two times. */
+struct record_run {
+	uint32_t count, at; /* at: how many of them were read */
+	uint64_t lo, hi;
+	double unit, rare_unit; /* with weights: ticks of the run for a tick of `ticks`, and of `rare` */
+	double off;		/* with weights: of the last record read, from lo */
+	bool spreads;		/* the records are shown at equal distances from lo to hi, else all at lo */
+	uint64_t loose; /* of the ticks from lo to hi, so many were shared out beyond `ticks`; UINT64_MAX = not known */
+	bool waits;	/* hi is no time of a record: the thread may have waited behind the run's last one */
+};
 
 struct record_decoder {
 	const unsigned char *head, *time, *time_end, *extra, *extra_end; /* into the payload */
 	uint32_t left;							 /* records to come */
 	uint64_t ticks;
+	const struct record_limits *limits; /* NULL = none are known */
+	uint64_t next_ticks;		    /* as record_decoder_bound() was told */
+	struct record_run run;
+	const struct record_weights *weights; /* NULL: records are shown at equal distances */
+	struct record_open *open;	      /* with weights: kept from one chunk to the next */
 };
 
 struct record {
-	uint64_t ticks;
+	uint64_t ticks;		     /* of a brief record: an estimate */
+	uint64_t lo, hi;	     /* the true time is not outside of these; both are `ticks` where it is known */
 	uint64_t extra;		     /* the second word of a record of two words, else 0 */
 	const unsigned char *behind; /* the words behind the record's head, 8 bytes each, in the payload */
 	uint32_t id;
-	uint8_t kind;
+	uint8_t kind; /* brief records are ENTRY and EXIT here */
+	bool brief;
+	uint64_t loose; /* of a brief record: its run's */
 };
 
 struct calltap_file_data;
@@ -31,6 +94,15 @@ uint64_t record_payload_size(const struct calltap_file_data *data);
 /* Begin with a DATA payload, decompressed, which must outlive the decoder; -EBADMSG when its sizes do not fit. */
 int record_decoder_init(struct record_decoder *decoder, const void *payload, size_t size)
 	__attribute__((warn_unused_result));
+/*
+ * Tell what bounds brief records of this payload: `limits` (NULL = nothing is known) has to outlive the decoder, and
+ * next_ticks is the base of the thread's next chunk, 0 = there is none, RECORD_NEXT_OPEN = there may be one.
+ */
+#define RECORD_NEXT_OPEN 1
+void record_decoder_bound(struct record_decoder *decoder, const struct record_limits *limits, uint64_t next_ticks);
+/* Place brief records by weights; both have to outlive the decoder. */
+void record_decoder_weigh(struct record_decoder *decoder, const struct record_weights *weights,
+			  struct record_open *open);
 /* 1 and *record, 0 at the end, -EBADMSG: the rest of the chunk makes no sense. */
 int record_decoder_next(struct record_decoder *decoder, struct record *record) __attribute__((warn_unused_result));
 

@@ -74,6 +74,8 @@ static int reserve_buffers(struct record_encoder *encoder, size_t nwords)
 	free(encoder->times);
 	free(encoder->extras);
 	encoder->words_max = 0;
+	/* A word is a record's head, with a time and an extra at the worst, or two brief records, which have neither.
+	 */
 	encoder->payload = malloc(sizeof(struct calltap_file_data) + nwords * (4 + TIME_BYTES_MAX + 8));
 	encoder->times = malloc(nwords * TIME_BYTES_MAX + 8);
 	encoder->extras = malloc(nwords * 8);
@@ -138,16 +140,35 @@ static void set_time(struct columns *to, uint64_t ticks)
 	to->near = ticks;
 }
 
+/* Where to go on encoding, with which time. */
+struct place {
+	size_t word;
+	uint64_t ticks;
+};
+
+static struct place place_at(size_t word, const struct columns *at)
+{
+	/* The high half must be that of the last TIME, and the low half no later than the next record's. */
+	return (struct place){word, at->near >> 32 == at->high >> 32 ? at->near : at->high};
+}
+
 size_t record_skip_older(const uint64_t *words, size_t nwords, uint64_t from_ticks, uint64_t *head_ticks)
 {
 	struct columns at = {.high = *head_ticks >> 32 << 32, .near = *head_ticks};
+	struct place run = {.word = SIZE_MAX}; /* the first of the brief records since the last time */
 	size_t i = 0;
 
 	while (i < nwords) {
 		uint64_t head = load_word(&words[i]);
 		unsigned kind = calltap_record_kind(head), size = calltap_record_words(head);
 
-		if (kind == CALLTAP_REC_TIME) {
+		if (calltap_record_has_brief(head)) {
+			size = 1;
+			if (at.near >= from_ticks)
+				break;
+			if (run.word == SIZE_MAX)
+				run = place_at(i, &at);
+		} else if (kind == CALLTAP_REC_TIME) {
 			set_time(&at, i + 1 < nwords ? load_word(&words[i + 1]) : 0);
 		} else if (calltap_record_is_filed(kind)) {
 			uint64_t ticks = full_ticks(&at, head);
@@ -155,12 +176,15 @@ size_t record_skip_older(const uint64_t *words, size_t nwords, uint64_t from_tic
 			if (ticks >= from_ticks)
 				break;
 			at.near = ticks;
+			run.word = SIZE_MAX;
 		}
 		i += size;
 	}
-	/* The high half must be that of the last TIME, and the low half no later than the next record's. */
-	*head_ticks = at.near >> 32 == at.high >> 32 ? at.near : at.high;
-	return i < nwords ? i : nwords;
+	/* Brief records right before a record that is not older may be as young. */
+	if (i >= nwords || run.word == SIZE_MAX)
+		run = place_at(i < nwords ? i : nwords, &at);
+	*head_ticks = run.ticks;
+	return run.word;
 }
 
 /*
@@ -225,6 +249,19 @@ static const uint64_t *put_behind(struct columns *to, uint64_t head, const uint6
 	return word;
 }
 
+/* Put the brief records of a word, without a branch on what the halves are; returns how many holes the word has. */
+static inline uint64_t put_brief(struct columns *to, uint64_t word)
+{
+	uint32_t early = (uint32_t)word, late = (uint32_t)(word >> 32);
+
+	/* The second store is over the first one where there is no early record.  Both are in room that is reserved. */
+	*to->head = early;
+	to->head += calltap_record_is_brief(early) & (early != CALLTAP_RECORD_PAD);
+	*to->head = late;
+	to->head += late && late != CALLTAP_RECORD_PAD;
+	return !calltap_record_is_brief(early);
+}
+
 /* Put all records of [word, end) into the columns; this loop has to be fast. */
 static void encode_words(struct columns *to, const uint64_t *word, const uint64_t *end, struct encode_result *result)
 {
@@ -234,9 +271,15 @@ static void encode_words(struct columns *to, const uint64_t *word, const uint64_
 	while (word < end) {
 		uint64_t head = load_word(word++);
 
-		if (__builtin_expect(!(PLAIN_KINDS >> calltap_record_kind(head) & 1), 0)) {
+		if (!(PLAIN_KINDS >> calltap_record_kind(head) & 1)) {
+			const uint32_t *before = to->head;
 			bool whole;
 
+			if (calltap_record_has_brief(head)) {
+				holes_seen += put_brief(to, head);
+				holes = to->head > before ? holes_seen : holes;
+				continue;
+			}
 			word = put_behind(to, head, word, end, result, &holes_seen, &whole);
 			if (!whole)
 				continue;
@@ -296,7 +339,13 @@ int record_encode(struct record_encoder *encoder, uint32_t thread, uint64_t numb
 	data.count = (uint32_t)((tail - encoder->payload - sizeof(data)) / sizeof(uint32_t));
 	if (!data.count)
 		return 0;
-	times = rebase_times(encoder->times, head_ticks, &data.base_ticks);
+	data.base_ticks = head_ticks;
+	times = encoder->times;
+	/* Of brief records in front nothing is known but that they are younger than head_ticks. */
+	if (calltap_record_is_brief(((const uint32_t *)(const void *)(encoder->payload + sizeof(data)))[0]))
+		result->last_ticks = result->last_ticks > head_ticks ? result->last_ticks : head_ticks;
+	else
+		times = rebase_times(times, head_ticks, &data.base_ticks);
 	data.last_ticks = result->last_ticks;
 	data.events = (uint32_t)result->events;
 	data.times_size = (uint32_t)(to.time - times);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../utf8.h"
 #include "reader.h"
 #include "writer.h"
 
@@ -40,7 +41,10 @@ static bool can_be(const struct calltap_file_field *field, uint32_t strings_size
 	return field->type <= CALLTAP_EVENT_TYPE_MAX && field->name < strings_size && field->field < strings_size &&
 	       field->c_type < strings_size &&
 	       (!(field->flags & (CALLTAP_FIELD_ENUM | CALLTAP_FIELD_MISSING)) || field->more < strings_size) &&
-	       field->offset <= CALLTAP_EVENT_BYTES_MAX && field->size <= CALLTAP_EVENT_BYTES_MAX - field->offset &&
+	       (field->flags & CALLTAP_FIELD_ELEMENT
+			? field->size != 0
+			: field->offset <= CALLTAP_EVENT_BYTES_MAX &&
+				  field->size <= CALLTAP_EVENT_BYTES_MAX - field->offset) &&
 	       (!(field->flags & CALLTAP_FIELD_PLACED) || field->size == sizeof(struct calltap_event_place)) &&
 	       (field->flags & CALLTAP_FIELD_TEXT || is_number(field->size));
 }
@@ -53,6 +57,8 @@ int formats_take(struct trace *trace, const char *payload, size_t size)
 	int err =
 		tables_split(payload, size, sizeof(struct calltap_file_field), &count, &items, &strings, &strings_size);
 
+	if (!err && !trace->pointers)
+		err = pointers_create(&trace->pointers);
 	for (; !err && count; count--, items += sizeof(struct calltap_file_field)) {
 		struct calltap_file_field from;
 
@@ -178,10 +184,15 @@ uint32_t trace_event_function(const struct trace *trace, const struct trace_even
 	return field ? (uint32_t)number_of(field, bytes) : TRACE_NONE;
 }
 
+#define POINTER_TEXT 512u /* bytes of what an address points to */
+
 /* Text that is being made; what has no room is left out. */
 struct output {
 	char *text;
 	size_t at, size;
+	/* Whose values they are. */
+	const struct trace *trace;
+	const struct trace_event *event;
 };
 
 static void put(struct output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -208,18 +219,36 @@ static void put_letter(struct output *out, unsigned char letter, unsigned char q
 		put(out, "\\%c", letter);
 	else if (letter >= 7 && letter <= 13)
 		put(out, "\\%c", plain[letter - 7]);
-	else if (letter < 32 || letter == 127)
+	else if (letter < 32 || letter >= 127)
 		put(out, "\\%03o", letter);
 	else
 		put(out, "%c", letter);
+}
+
+/* Bytes of the character at the text's place that is shown as it is, though it is none of ASCII; 0: there is none. */
+static size_t shown_at(const unsigned char *text, size_t left)
+{
+	char letter[5] = {0};
+	size_t length;
+
+	if (text[0] < 128)
+		return 0;
+	memcpy(letter, text, left < 4 ? left : 4);
+	length = utf8_length(letter);
+	return length && !utf8_is_control(letter, length) ? length : 0;
 }
 
 /* Print a text as C's source would have it. */
 static void put_quoted(struct output *out, const unsigned char *text, size_t length)
 {
 	put(out, "\"");
-	for (size_t i = 0; i < length; i++)
-		put_letter(out, text[i], '"');
+	for (size_t i = 0, shown; i < length; i += shown ? shown : 1) {
+		shown = shown_at(text + i, length - i);
+		if (shown)
+			put(out, "%.*s", (int)shown, (const char *)text + i);
+		else
+			put_letter(out, text[i], '"');
+	}
 	put(out, "\"");
 }
 
@@ -331,12 +360,18 @@ static void put_number(struct output *out, const struct trace_field *field, cons
 {
 	uint64_t value = number_of(field, bytes);
 	unsigned unused = take_bits(field, &value);
+	char name[POINTER_TEXT];
 
 	/* Names are of the whole type's values. */
 	if (field->flags & CALLTAP_FIELD_ENUM && put_names(out, field->more, whole_of(field, value, unused)))
 		return;
 	if (field->flags & CALLTAP_FIELD_POINTER && !value) {
 		put(out, "NULL");
+		return;
+	}
+	if (field->flags & CALLTAP_FIELD_POINTER &&
+	    pointer_describe(out->trace, out->event, value, name, sizeof(name))) {
+		put(out, "%s", name);
 		return;
 	}
 	if (field->flags & CALLTAP_FIELD_FLOAT && field->size >= 4) {
@@ -356,8 +391,72 @@ static void put_number(struct output *out, const struct trace_field *field, cons
 	}
 }
 
+/* The row that describes one element of the list in this field; NULL: the field is no list. */
+static const struct trace_field *element_of(const struct trace *trace, const struct format_entry *format,
+					    const struct trace_field *field)
+{
+	const struct trace_field *first = TABLE_ITEM(trace->fields, struct trace_field, format->first);
+
+	return field->flags & CALLTAP_FIELD_TEXT && field + 1 < first + format->count &&
+			       field[1].flags & CALLTAP_FIELD_ELEMENT
+		       ? field + 1
+		       : NULL;
+}
+
+/* Print elements; more: something is left out. */
+static void put_elements(struct output *out, const struct trace_field *element, const unsigned char *bytes,
+			 size_t length, bool more)
+{
+	struct trace_field one = *element;
+	size_t count = element->flags & CALLTAP_FIELD_TEXT ? 0 : length / element->size;
+
+	one.offset = 0;
+	for (size_t i = 0; i < count; i++) {
+		put(out, "%s", i ? ", " : "");
+		put_number(out, &one, bytes + i * one.size);
+	}
+	if (more || (!count && length))
+		put(out, "%s...", count ? ", " : "");
+}
+
+/* Print the list at a place that the event itself names: how many, and the first ones. */
+static void put_list(struct output *out, const struct trace_field *element, const unsigned char *bytes, size_t used,
+		     size_t at, uint16_t flags)
+{
+	size_t length = flags & CALLTAP_PLACE_SIZE;
+	bool cut = flags & CALLTAP_PLACE_CUT, fault = flags & CALLTAP_PLACE_FAULT;
+	uint64_t size;
+
+	length = length < used - at ? length : used - at;
+	size = length;
+	if (cut && used - at - length >= sizeof(size))
+		memcpy(&size, bytes + at + length, sizeof(size));
+	if (fault && !length) {
+		put(out, "(fault)");
+		return;
+	}
+	put(out, "{");
+	if (!fault && size)
+		put(out, "%" PRIu64 ": ", size / element->size);
+	put_elements(out, element, bytes + at, length, cut);
+	put(out, "}%s", fault ? "(fault)" : "");
+}
+
+/* Print what is told of a text that is cut: its size in the program follows it. */
+static void put_size(struct output *out, const struct trace_field *field, const unsigned char *behind, size_t left)
+{
+	uint64_t size;
+
+	put(out, "...");
+	if (!(field->flags & CALLTAP_FIELD_COUNTED) || left < sizeof(size))
+		return;
+	memcpy(&size, behind, sizeof(size));
+	put(out, "(%" PRIu64 " bytes)", size);
+}
+
 /* Print the text at a place that the event itself names. */
-static void put_placed(struct output *out, const struct trace_field *field, const unsigned char *bytes, size_t used)
+static void put_placed(struct output *out, const struct trace_field *field, const struct trace_field *element,
+		       const unsigned char *bytes, size_t used)
 {
 	struct calltap_event_place place;
 	size_t length;
@@ -370,17 +469,22 @@ static void put_placed(struct output *out, const struct trace_field *field, cons
 		put(out, "NULL");
 		return;
 	}
+	if (element) {
+		put_list(out, element, bytes, used, place.offset, place.size);
+		return;
+	}
 	length = length < used - place.offset ? length : used - place.offset;
 	if (length || !(place.size & CALLTAP_PLACE_FAULT))
 		put_quoted(out, bytes + place.offset, length);
 	if (place.size & CALLTAP_PLACE_CUT)
-		put(out, "...");
+		put_size(out, field, bytes + place.offset + length, used - place.offset - length);
 	if (place.size & CALLTAP_PLACE_FAULT)
 		put(out, "(fault)");
 }
 
-/* Print a field's value; used: the event's bytes. */
-static void put_value(struct output *out, const struct trace_field *field, const unsigned char *bytes, size_t used)
+/* Print a field's value; element: what it is a list of, NULL = it is none; used: the event's bytes. */
+static void put_value(struct output *out, const struct trace_field *field, const struct trace_field *element,
+		      const unsigned char *bytes, size_t used)
 {
 	size_t left = field->offset < used ? used - field->offset : 0;
 
@@ -391,7 +495,14 @@ static void put_value(struct output *out, const struct trace_field *field, const
 			put_number(out, field, bytes);
 	} else if (field->flags & CALLTAP_FIELD_PLACED) {
 		if (left >= sizeof(struct calltap_event_place))
-			put_placed(out, field, bytes, used);
+			put_placed(out, field, element, bytes, used);
+	} else if (element) {
+		if (field->size <= left) {
+			put(out, "{");
+			put_elements(out, element, bytes + field->offset, field->size,
+				     field->flags & CALLTAP_FIELD_CUT);
+			put(out, "}");
+		}
 	} else {
 		if (field->size && field->size < left)
 			left = field->size;
@@ -402,7 +513,7 @@ static void put_value(struct output *out, const struct trace_field *field, const
 /* True if nobody but a reader wants the field. */
 static bool is_hidden(const struct trace_field *field)
 {
-	return field->flags & (CALLTAP_FIELD_FUNCTION | CALLTAP_FIELD_FAULTS);
+	return field->flags & (CALLTAP_FIELD_FUNCTION | CALLTAP_FIELD_FAULTS | CALLTAP_FIELD_ELEMENT);
 }
 
 /* A bit for each value of a call that was not read. */
@@ -438,9 +549,10 @@ static const struct trace_field *next_field(const struct values_output *values)
 	return is_hidden(field) ? NULL : field;
 }
 
-static void pass_field(struct values_output *values)
+/* Go to the next field behind this one, and what it is a list of. */
+static void pass_field(struct values_output *values, const struct trace_field *field)
 {
-	values->i++;
+	values->i += element_of(values->trace, values->format, field) ? 2 : 1;
 	values->shown++;
 }
 
@@ -453,8 +565,9 @@ static bool is_within(const struct trace_field *field, const char *prefix, size_
 static void put_simple(struct values_output *values, const struct trace_field *field)
 {
 	const unsigned char *text = values->bytes + field->offset;
-	bool plain =
-		field->flags & CALLTAP_FIELD_TEXT && !(field->flags & (CALLTAP_FIELD_PLACED | CALLTAP_FIELD_MISSING));
+	const struct trace_field *element = element_of(values->trace, values->format, field);
+	bool plain = field->flags & CALLTAP_FIELD_TEXT &&
+		     !(field->flags & (CALLTAP_FIELD_PLACED | CALLTAP_FIELD_MISSING)) && !element;
 
 	if (values->shown < 64 && values->missing >> values->shown & 1) {
 		put(values->out, "(fault)");
@@ -464,9 +577,80 @@ static void put_simple(struct values_output *values, const struct trace_field *f
 		put_quoted(values->out, text, length);
 		put(values->out, "%s", length == field->size && field->flags & CALLTAP_FIELD_CUT ? "..." : "");
 	} else {
-		put_value(values->out, field, values->bytes, values->used);
+		put_value(values->out, field, element, values->bytes, values->used);
 	}
-	pass_field(values);
+	pass_field(values, field);
+}
+
+/* The number of a field that says whether there is a value has a name: there is none. */
+static bool says_none(const struct trace_field *guard, const unsigned char *bytes, size_t used)
+{
+	const char *list = guard->more;
+	struct enum_name name;
+
+	if (guard->offset > used || guard->size > used - guard->offset)
+		return true;
+	while (take_name(&name, &list))
+		if (name.value == number_of(guard, bytes))
+			return true;
+	return false;
+}
+
+static bool is_guard(const struct trace_field *field)
+{
+	return (field->flags & (CALLTAP_FIELD_GUARD | CALLTAP_FIELD_ENUM | CALLTAP_FIELD_TEXT)) ==
+	       (CALLTAP_FIELD_GUARD | CALLTAP_FIELD_ENUM);
+}
+
+/* The field that says that this one has no value, the outermost one first; NULL: it has one. */
+static const struct trace_field *guard_against(const struct values_output *values, const struct trace_field *field)
+{
+	for (uint32_t i = 0; i < values->format->count; i++) {
+		const struct trace_field *guard =
+			TABLE_ITEM(values->trace->fields, struct trace_field, values->format->first + i);
+		const char *point = is_guard(guard) ? strrchr(guard->name, '.') : NULL;
+
+		if (point && guard != field && is_within(field, guard->name, (size_t)(point - guard->name)) &&
+		    says_none(guard, values->bytes, values->used))
+			return guard;
+	}
+	return NULL;
+}
+
+static void pass_members(struct values_output *values, const char *prefix, size_t length)
+{
+	const struct trace_field *field;
+
+	while ((field = next_field(values)) && is_within(field, prefix, length))
+		pass_field(values, field);
+}
+
+static void put_body(struct values_output *values, const char *prefix, size_t length, bool cut, uint32_t depth);
+
+/* Print what may have a value, as the next field tells, or the value in its place. */
+static void put_optional(struct values_output *values, const char *prefix, size_t length, bool cut, uint32_t depth)
+{
+	const struct trace_field *guard = next_field(values), *field;
+	const char *point;
+
+	if (says_none(guard, values->bytes, values->used)) {
+		if (guard->offset <= values->used && guard->size <= values->used - guard->offset)
+			put_number(values->out, guard, values->bytes);
+		pass_members(values, prefix, length);
+		return;
+	}
+	pass_field(values, guard);
+	field = next_field(values);
+	if (!field || !is_within(field, prefix, length)) {
+		put(values->out, "...");
+		return;
+	}
+	point = strchr(field->name + length + 1, '.');
+	if (point && depth < GROUP_DEPTH)
+		put_body(values, field->name, (size_t)(point - field->name), cut, depth + 1);
+	else
+		put_simple(values, field);
+	pass_members(values, prefix, length);
 }
 
 /* Print the members that are called by the first bytes of the name, a point, and more. */
@@ -481,14 +665,27 @@ static void put_members(struct values_output *values, const char *prefix, size_t
 		put(values->out, "%s", any ? ", " : "");
 		any = true;
 		if (point && depth < GROUP_DEPTH) {
-			put(values->out, "%.*s={", (int)(point - name), name);
-			put_members(values, field->name, (size_t)(point - field->name), depth + 1);
-			put(values->out, "}");
+			put(values->out, "%.*s=", (int)(point - name), name);
+			put_body(values, field->name, (size_t)(point - field->name), false, depth + 1);
 			continue;
 		}
 		put(values->out, "%s=", name);
 		put_simple(values, field);
 	}
+}
+
+/* Print a structure's members, or what it has in their place; cut: there are more. */
+static void put_body(struct values_output *values, const char *prefix, size_t length, bool cut, uint32_t depth)
+{
+	const struct trace_field *field = next_field(values);
+
+	if (field && is_guard(field) && is_within(field, prefix, length)) {
+		put_optional(values, prefix, length, cut, depth);
+		return;
+	}
+	put(values->out, "{");
+	put_members(values, prefix, length, depth);
+	put(values->out, "%s}", cut ? ", ..." : "");
 }
 
 /* Print a structure, or its address where it was not read. */
@@ -498,13 +695,10 @@ static void put_group(struct values_output *values, const struct trace_field *gr
 	bool has_address = !(group->flags & CALLTAP_FIELD_TEXT) && group->offset + group->size <= values->used;
 	bool missing = values->shown < 64 && values->missing >> values->shown & 1;
 	uint64_t address = has_address ? number_of(group, values->bytes) : 1;
-	const struct trace_field *field;
 
-	pass_field(values);
+	pass_field(values, group);
 	if (!missing && address) {
-		put(values->out, "{");
-		put_members(values, group->name, length, 0);
-		put(values->out, "%s}", group->flags & CALLTAP_FIELD_CUT ? ", ..." : "");
+		put_body(values, group->name, length, group->flags & CALLTAP_FIELD_CUT, 0);
 		return;
 	}
 	if (!address)
@@ -513,8 +707,7 @@ static void put_group(struct values_output *values, const struct trace_field *gr
 		put(values->out, "0x%" PRIx64 "(fault)", address);
 	else
 		put(values->out, "(fault)");
-	while ((field = next_field(values)) && is_within(field, group->name, length))
-		pass_field(values);
+	pass_members(values, group->name, length);
 }
 
 /* Print the next value, a structure with all its members. */
@@ -581,21 +774,27 @@ static enum trace_value_kind kind_of(const struct trace_field *field, const char
 }
 
 /* Fill in a value from its field; missing: it was not read. */
-static void tell_value(struct trace_value *value, const struct trace_field *field, bool missing,
+static void tell_value(const struct trace *trace, const struct trace_event *event, struct trace_value *value,
+		       const struct trace_field *field, const struct trace_field *element, bool missing,
 		       const unsigned char *bytes, size_t used)
 {
-	struct output text = {value->text, 0, sizeof(value->text)};
+	struct output text = {value->text, 0, sizeof(value->text), trace, event};
 
 	value->name = field->name;
 	value->kind = TRACE_VALUE_NONE;
 	value->text[0] = 0;
 	if (field->flags & CALLTAP_FIELD_MISSING || missing)
 		return;
-	if (field->flags & CALLTAP_FIELD_PLACED) {
+	if (field->flags & CALLTAP_FIELD_PLACED && !element) {
 		value->kind = put_bytes(&text, field, bytes, used) ? TRACE_VALUE_TEXT : TRACE_VALUE_NONE;
 		return;
 	}
-	put_value(&text, field, bytes, used);
+	if (is_guard(field)) {
+		put(&text, "%s", says_none(field, bytes, used) ? "false" : "true");
+		value->kind = TRACE_VALUE_BOOL;
+		return;
+	}
+	put_value(&text, field, element, bytes, used);
 	if (field->flags & CALLTAP_FIELD_TEXT)
 		value->kind = field->flags & CALLTAP_FIELD_GROUP ? TRACE_VALUE_NONE : TRACE_VALUE_TEXT;
 	else if (value->text[0])
@@ -610,6 +809,7 @@ void trace_event_each_value(const struct trace *trace, const struct trace_event 
 	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
 	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
 	size_t used = trace_event_bytes(event, bytes);
+	struct values_output values = {.trace = trace, .format = format, .bytes = bytes, .used = used};
 	uint64_t missing = format ? missing_of(trace, format, bytes, used) : 0;
 	struct trace_value value;
 	uint32_t number = 0;
@@ -619,7 +819,8 @@ void trace_event_each_value(const struct trace *trace, const struct trace_event 
 
 		if (is_hidden(field))
 			continue;
-		tell_value(&value, field, number < 64 && missing >> number & 1, bytes, used);
+		tell_value(trace, event, &value, field, element_of(trace, format, field),
+			   (number < 64 && missing >> number & 1) || guard_against(&values, field), bytes, used);
 		number++;
 		see(ctx, &value);
 	}
@@ -629,7 +830,7 @@ bool trace_event_value(const struct trace *trace, const struct trace_event *even
 		       char text[TRACE_EVENT_TEXT])
 {
 	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
-	struct output out = {text, 0, TRACE_EVENT_TEXT};
+	struct output out = {text, 0, TRACE_EVENT_TEXT, trace, event};
 	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
 	struct values_output values = {.out = &out, .trace = trace, .format = format, .bytes = bytes};
 
@@ -640,7 +841,12 @@ bool trace_event_value(const struct trace *trace, const struct trace_event *even
 		const struct trace_field *field = next_field(&values);
 
 		if (field && strcmp(field->name, name) == 0) {
-			put_next(&values, field);
+			const struct trace_field *guard = guard_against(&values, field);
+
+			if (guard && guard->offset + guard->size <= values.used)
+				put_number(&out, guard, bytes);
+			else
+				put_next(&values, field);
 			return true;
 		}
 		values.i++;
@@ -652,7 +858,7 @@ bool trace_event_value(const struct trace *trace, const struct trace_event *even
 const char *trace_event_text(const struct trace *trace, const struct trace_event *event, char text[TRACE_EVENT_TEXT])
 {
 	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
-	struct output out = {text, 0, TRACE_EVENT_TEXT};
+	struct output out = {text, 0, TRACE_EVENT_TEXT, trace, event};
 	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
 	size_t used;
 
@@ -669,7 +875,8 @@ const char *trace_event_text(const struct trace *trace, const struct trace_event
 
 		if (format->count > 1 || !(field->flags & CALLTAP_FIELD_TEXT))
 			put(&out, "%s%s=", i ? " " : "", field->name);
-		put_value(&out, field, bytes, used);
+		if (!is_hidden(field))
+			put_value(&out, field, element_of(trace, format, field), bytes, used);
 	}
 	return format->name;
 }

@@ -50,6 +50,7 @@ struct trace_follow {
 	bool finished;
 	uint64_t clock_ticks; /* of the last clock sample */
 	uint64_t ticks;	      /* all records up to this time were read */
+	uint64_t limit;	      /* events that are later wait */
 	uint64_t queued, queued_max, passed_over;
 	ZSTD_DCtx *zstd;
 	struct stream *streams;
@@ -67,6 +68,7 @@ int trace_follow_create(struct trace_follow **out, int fd, uint64_t queued_max)
 	if (!follow)
 		return -ENOMEM;
 	follow->queued_max = queued_max;
+	follow->limit = UINT64_MAX;
 	follow->trace.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	follow->trace.path = strdup("the recording");
 	follow->zstd = ZSTD_createDCtx();
@@ -197,6 +199,8 @@ static int unpack_chunk(struct trace_follow *follow, struct stream *stream)
 	}
 	if (!err)
 		err = record_decoder_init(&stream->decoder, stream->payload, size);
+	record_decoder_bound(&stream->decoder, &follow->trace.limits,
+			     stream->first ? stream->first->ref.head.base_ticks : RECORD_NEXT_OPEN);
 	if (err) {
 		stream->decoder.left = 0;
 		stream->skipped += piece->ref.head.count;
@@ -210,11 +214,14 @@ static void make_event(struct stream *stream, uint32_t thread, const struct reco
 	if (record->ticks > stream->last_ticks)
 		stream->last_ticks = record->ticks;
 	stream->pending = (struct trace_event){.ticks = stream->last_ticks,
+					       .lo = record->lo == record->hi ? stream->last_ticks : record->lo,
+					       .hi = record->hi > stream->last_ticks ? record->hi : stream->last_ticks,
 					       .extra = record->extra,
 					       .behind = record->behind,
 					       .thread = thread,
 					       .id = record->id,
-					       .kind = record->kind};
+					       .kind = record->kind,
+					       .brief = record->brief};
 }
 
 /* Make the thread's next event its `pending` one; false: there is none now. */
@@ -313,6 +320,8 @@ static int take_chunk(struct trace_follow *follow, const struct calltap_chunk *c
 	err = trace_take_table(&follow->trace, payload, chunk, &fault);
 	if (err)
 		return err;
+	/* Decoders hold on to the limits, and may go on before the other tables are settled. */
+	ticks_settle(&follow->trace);
 	if (chunk->type == CALLTAP_CHUNK_CLOCK) {
 		clock_settle(&follow->trace);
 		take_clock(follow, before);
@@ -387,6 +396,16 @@ void trace_follow_finish(struct trace_follow *follow)
 	follow->finished = true;
 }
 
+void trace_follow_limit(struct trace_follow *follow, uint64_t ticks)
+{
+	follow->limit = ticks;
+}
+
+uint64_t trace_follow_ticks(const struct trace_follow *follow)
+{
+	return follow->ticks < follow->limit ? follow->ticks : follow->limit;
+}
+
 int trace_follow_next(struct trace_follow *follow, struct trace_event *event)
 {
 	uint32_t thread;
@@ -398,7 +417,7 @@ int trace_follow_next(struct trace_follow *follow, struct trace_event *event)
 		return 0;
 	thread = follow->heap[0];
 	stream = &follow->streams[thread];
-	if (stream->pending.ticks > follow->ticks && !follow->finished)
+	if (stream->pending.ticks > trace_follow_ticks(follow) && !follow->finished)
 		return 0;
 	*event = stream->pending;
 	stream->waits = load_event(follow, thread);
@@ -407,11 +426,6 @@ int trace_follow_next(struct trace_follow *follow, struct trace_event *event)
 	else if (--follow->heap_count)
 		heap_sink(follow, follow->heap[follow->heap_count]);
 	return 1;
-}
-
-uint64_t trace_follow_ticks(const struct trace_follow *follow)
-{
-	return follow->ticks;
 }
 
 uint64_t trace_follow_passed_over(const struct trace_follow *follow)

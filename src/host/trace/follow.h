@@ -26,6 +26,8 @@ void trace_follow_destroy(struct trace_follow *follow);
 
 /* Read the chunks that have come.  0, or -errno: the file makes no sense from here on, or there is no memory. */
 int trace_follow_poll(struct trace_follow *follow) __attribute__((warn_unused_result));
+/* Hand out no events later than that, until the file is complete; UINT64_MAX = no limit. */
+void trace_follow_limit(struct trace_follow *follow, uint64_t ticks);
 /* The file is complete: hand out all events that are left. */
 void trace_follow_finish(struct trace_follow *follow);
 /* The trace with its tables so far, which grow with each poll; NULL before the file's head and first INFO chunk. */

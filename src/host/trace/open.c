@@ -17,6 +17,7 @@
 #include "check.h"
 #include "decode.h"
 #include "reader.h"
+#include "weights.h"
 
 /*
  * Bounds on the cost of a hostile file: unpacked tables relative to the file's size, and bytes of chunks whose check
@@ -87,7 +88,7 @@ int trace_read_data(const struct trace *trace, uint64_t offset, const struct cal
 	if (err)
 		return err;
 	if ((uint32_t)check_bytes(head_check(*chunk), &ref->head, sizeof(ref->head)) != chunk->check ||
-	    record_payload_size(&ref->head) != chunk->raw || ref->head.count > ref->head.times_size)
+	    record_payload_size(&ref->head) != chunk->raw)
 		return -EBADMSG;
 	return 0;
 }
@@ -285,7 +286,8 @@ int trace_open(struct trace **out, const char *path, struct calltap_diag *diag)
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory to open %s", path);
 	trace->fd = -1;
 	trace->path = strdup(path);
-	if (!trace->path) {
+	trace->weights = calloc(1, sizeof(*trace->weights));
+	if (!trace->path || !trace->weights) {
 		trace_close(trace);
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory to open %s", path);
 	}

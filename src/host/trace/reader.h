@@ -3,10 +3,12 @@
  *
  * Context: host.  open.c walks a file, follow.c a file that grows; tables.c takes in its chunks, stacks.c the STACK
  * chunks, event.c the FORMATS chunks; access.c, clock.c and address.c answer questions, cursor.c reads the events.
+ * ticks.c has bounds on times that were not recorded.
  */
 #ifndef HOST_TRACE_READER_H
 #define HOST_TRACE_READER_H
 
+#include "decode.h"
 #include "trace.h"
 
 /* An array that grows up to a limit; new items are zero. */
@@ -58,6 +60,9 @@ struct info_entry {
 	const char *key, *value;
 };
 
+struct pointers;
+struct weights;
+
 struct trace {
 	char *path;
 	int fd;
@@ -91,6 +96,13 @@ struct trace {
 	uint64_t *map_reach;  /* per map: greatest hi of the process's maps up to this one */
 	uint32_t *by_address; /* functions by object and address */
 	uint32_t by_address_count;
+	struct pointers *pointers; /* pointer.c */
+
+	bool has_ticks;
+	uint64_t span;		     /* the greatest of the TICKS chunks */
+	struct table late;	     /* struct calltap_file_late; ticks_settle() puts them in order */
+	struct record_limits limits; /* of all these, for decoders */
+	struct weights *weights;     /* for decoders; the first cursor fills it in; NULL in a trace that grows */
 
 	struct calltap_file_clock first_clock, last_clock;
 	bool has_clock;
@@ -150,6 +162,26 @@ int trace_keep(struct trace *trace, char *payload, uint64_t size) __attribute__(
 int address_settle(struct trace *trace) __attribute__((warn_unused_result));
 /* The object that the process has mapped at the address at a time, TRACE_NONE = none. */
 uint32_t address_object(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks);
+/*
+ * The object at the address, as address_object() finds it; *offset: the address's distance from its base; *function:
+ * the one of the trace that it lies in, or TRACE_NONE.
+ */
+uint32_t address_in_object(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks,
+			   uint64_t *offset, uint32_t *function);
+/* A name without parameters and return type, for free(); NULL: it is not mangled. */
+char *demangle_brief(const char *symbol);
+
+/*
+ * pointer.c: names of functions and variables for addresses in values, as the event's process had them at its time.
+ * pointer_describe(), false: nobody knows what lies there.
+ */
+int pointers_create(struct pointers **out) __attribute__((warn_unused_result));
+void pointers_destroy(struct pointers *pointers); /* NULL: nothing is done */
+bool pointer_describe(const struct trace *trace, const struct trace_event *event, uint64_t address, char *text,
+		      size_t size);
 void clock_settle(struct trace *trace);
+/* Take in a TICKS chunk; make trace.limits of all that there are, and of the end (ticks.c). */
+int ticks_take(struct trace *trace, const char *payload, size_t size) __attribute__((warn_unused_result));
+void ticks_settle(struct trace *trace);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "reader.h"
+#include "weights.h"
 
 #define INDEX_FREE 65536
 #define INDEX_MAX  (1u << 24)
@@ -311,6 +312,8 @@ int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, 
 		return take_history(trace, payload, size);
 	case CALLTAP_CHUNK_FORMATS:
 		return formats_take(trace, payload, size);
+	case CALLTAP_CHUNK_TICKS:
+		return ticks_take(trace, payload, size);
 	case CALLTAP_CHUNK_END:
 		return take_end(trace, payload, size);
 	default:
@@ -412,6 +415,7 @@ static int settle_tables(struct trace *trace, bool whole)
 	if (!err)
 		err = stacks_settle_functions(trace);
 	clock_settle(trace);
+	ticks_settle(trace);
 	return err;
 }
 
@@ -441,6 +445,12 @@ static void free_functions(struct table *functions)
 
 void tables_free(struct trace *trace)
 {
+	pointers_destroy(trace->pointers);
+	if (trace->weights) {
+		free(trace->weights->ticks);
+		free(trace->weights->rare);
+	}
+	free(trace->weights);
 	free_functions(&trace->functions);
 	free_functions(&trace->untraced);
 	for (uint32_t i = 0; i < trace->kept.count; i++)
@@ -455,6 +465,7 @@ void tables_free(struct trace *trace)
 	free(trace->frames.items);
 	free(trace->formats.items);
 	free(trace->fields.items);
+	free(trace->late.items);
 	free(trace->untraced_buckets);
 	free(trace->kept.items);
 	free(trace->map_reach);

@@ -103,12 +103,16 @@ const struct calltap_file_end *trace_end(const struct trace *trace);
 uint32_t trace_function_count(const struct trace *trace); /* traced functions */
 uint32_t trace_untraced_count(const struct trace *trace);
 const struct trace_function *trace_function(const struct trace *trace, uint32_t id);
+/* The name of a function that is in the table, without parameters and return type. */
+const char *trace_function_brief(const struct trace *trace, uint32_t id);
 /* True if the glob matches the name: as in the symbol table, demangled, or without parameters and return type. */
 bool trace_function_matches(const struct trace *trace, uint32_t id, const char *glob);
 uint32_t trace_object_count(const struct trace *trace);
 const struct trace_object *trace_object(const struct trace *trace, uint32_t index);
 uint32_t trace_process_count(const struct trace *trace);
 const struct trace_process *trace_process(const struct trace *trace, uint32_t index);
+/* Is the object the program that one of the processes runs?  Files of one name are taken for one. */
+bool trace_is_program(const struct trace *trace, const struct trace_object *object);
 /* A thread with events but without a description has tid 0; every thread's process can be looked up. */
 uint32_t trace_thread_count(const struct trace *trace);
 const struct trace_thread *trace_thread(const struct trace *trace, uint32_t index);
@@ -133,21 +137,55 @@ struct trace_resolved {
 void trace_resolve(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks,
 		   struct trace_resolved *resolved);
 bool trace_resolved_at(const struct trace *trace, const struct trace_resolved *resolved, uint64_t ticks);
+/* The i-th map of the trace, sorted by process and address; NULL past the end.  Another map may replace it later. */
+const struct calltap_file_map *trace_map(const struct trace *trace, uint32_t i);
+/* The other way round: where a function lies in a process at a time. */
+struct trace_place {
+	uint64_t address; /* 0 = the function's object is not there */
+	uint32_t process;
+	uint32_t maps; /* as in struct trace_resolved; 0 = nothing was looked up yet */
+};
+void trace_place(const struct trace *trace, uint32_t process, uint32_t function, uint64_t ticks,
+		 struct trace_place *place);
+/* True if the answer was for this process, and no map has come since. */
+bool trace_place_holds(const struct trace *trace, const struct trace_place *place, uint32_t process);
 /* An address as text: "name", "name+0x12", "object+0x1234", or the bare number; never fails. */
 void trace_describe_address(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks, char *text,
 			    size_t size);
+
+/*
+ * The name of the function or variable at the address, "name" or "name+0x12", also of what is not in the trace, where
+ * the object's file is at hand; false: nobody knows it.
+ */
+bool trace_name_address(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks, char *text,
+			size_t size);
 
 /*
  * Time: a line through the first and the last CLOCK sample.  With less than two samples the rate is the INFO key
  * clock_hz, else 1 tick is 1 ns.
  */
 double trace_ticks_per_ns(const struct trace *trace);
+/* TICKS chunks: bounds on times that were not recorded (struct calltap_file_ticks). */
+struct trace_estimates {
+	bool any;	     /* there is such a chunk */
+	uint64_t span_ticks; /* how late a record without a time is at the most, but for the late rows */
+	uint32_t late_count;
+	uint64_t late_ticks; /* the time that late rows take up */
+	/*
+	 * Ticks by which a measured piece, one between two times, is longer than the same piece is without the
+	 * reading of the clock.  The trace's first cursor finds it.
+	 */
+	double surplus_ticks;
+	uint64_t rare_pieces; /* measured pieces far longer than most of their function; found with it */
+};
+void trace_estimates(const struct trace *trace, struct trace_estimates *estimates);
 uint64_t trace_start_ticks(const struct trace *trace);		       /* of the first event or sample */
 uint64_t trace_mono_ns(const struct trace *trace, uint64_t ticks);     /* CLOCK_MONOTONIC */
 uint64_t trace_duration_ns(const struct trace *trace, uint64_t ticks); /* of a difference of ticks */
 /* The span before the trace's end of which all records of a thread are there; 0 = the whole trace (history_ticks). */
 uint64_t trace_history_ns(const struct trace *trace, uint32_t thread);
 
+#define TRACE_LOOSE_NOT_KNOWN UINT64_MAX
 struct trace_event {
 	uint64_t ticks;		     /* full clock; never decreases within a thread (clamped) */
 	uint64_t extra;		     /* second word of a two-word record, else 0 */
@@ -155,7 +193,23 @@ struct trace_event {
 	uint32_t id;		     /* function, count for UNWIND, or type and size of an EVENT */
 	uint8_t kind;		     /* enum calltap_record_kind; never NONE or TIME */
 	const unsigned char *behind; /* words behind an EVENT's head, valid until the next event is read */
+	uint64_t lo, hi; /* where they differ the time is an estimate, and the true one is not outside of these */
+	bool brief;	 /* the record has no time */
+	/* Ticks between lo and hi that were shared out although no function mostly takes them, or NOT_KNOWN. */
+	uint64_t loose;
 };
+
+/* The most that the event's time is off, in ticks; 0 = it is exact, UINT64_MAX = nothing is known. */
+static inline uint64_t trace_event_error(const struct trace_event *event)
+{
+	uint64_t below = event->ticks - event->lo, above = event->hi - event->ticks;
+
+	if (event->lo == event->hi)
+		return 0;
+	if (event->hi == UINT64_MAX)
+		return UINT64_MAX;
+	return below > above ? below : above;
+}
 
 /* A field of a type of events (struct calltap_file_field). */
 struct trace_field {
@@ -206,6 +260,9 @@ bool trace_event_value(const struct trace *trace, const struct trace_event *even
 /*
  * Cursors: one pass over events in time order (ties: by thread, then order).  Where chunks of a thread are missing or
  * damaged, a LOST event with extra = 0 (number not known) comes before the thread's next event.
+ *
+ * The first cursor of a trace with a TICKS chunk reads all of it once when it is opened, for the places of records
+ * without times.  Two threads must not open cursors of one trace at a time.
  */
 struct trace_cursor;
 struct trace_select {
@@ -213,6 +270,12 @@ struct trace_select {
 	uint32_t thread; /* this thread only, TRACE_NONE = all */
 	uint32_t pid;	 /* this process id only, 0 = all */
 	uint32_t tid;	 /* this thread id only, 0 = all */
+	/* False: not this thread; NULL: no more is asked. */
+	bool (*wants)(const void *ctx, uint32_t thread);
+	const void *ctx;
+	/* Called for each event of the passes that opening a cursor makes; NULL: nobody waits. */
+	void (*noted)(void *of);
+	void *of;
 };
 int trace_cursor_open(struct trace_cursor **out, const struct trace *trace, const struct trace_select *select,
 		      struct calltap_diag *diag) __attribute__((warn_unused_result));

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -104,13 +105,26 @@ int trace_writer_open(struct trace_writer **out, int fd, const struct calltap_fi
 	return 0;
 }
 
+/* Is it a descriptor of this process, which is open already? */
+static bool is_ours(const char *path)
+{
+	return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+}
+
 int trace_writer_create(struct trace_writer **out, const char *path, uint32_t arch, struct calltap_diag *diag)
 {
 	struct calltap_file_head head = {
 		.magic = CALLTAP_FILE_MAGIC, .version = CALLTAP_FILE_VERSION, .head_size = sizeof(head), .arch = arch};
+	struct stat st;
 	int fd, err;
 
 	*out = NULL;
+	/* To open a named pipe would wait for somebody who reads it. */
+	if (!stat(path, &st) && S_ISFIFO(st.st_mode) && !is_ours(path))
+		return calltap_diag_set(diag, -EINVAL,
+					"%s is a named pipe, for which somebody else has to wait; name a file with -o, "
+					"or /dev/stdout in front of '|'",
+					path);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	err = fd < 0 ? -errno : 0;
 	if (!err) {

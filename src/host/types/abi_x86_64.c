@@ -1,17 +1,27 @@
 /*
- * Handing out registers and words of the stack to arguments in turn (abi_x86_64.h).  Context: host.  Pure.
+ * The calling convention of x86-64 (abi.h).
+ * Source: System V Application Binary Interface, AMD64 Architecture Processor Supplement 1.0, 3.2.3 and 3.6.2.
+ *
+ * Context: host.  Pure.
  */
-#include "abi_x86_64.h"
+#include <elf.h>
+#include <stddef.h>
 
-#define XMM0	  17u		      /* DWARF's number */
-#define STACK_MAX (UINT64_C(1) << 20) /* bytes of arguments; beyond, nothing is known */
+#include "abi.h"
 
-static uint8_t count_of(const struct abi_type *type, enum abi_class class)
+#define INTEGERS 6u
+#define VECTORS	 8u
+
+static void settle(struct abi_type *type)
 {
-	return (uint8_t)((type->halves[0] == class) + (type->halves[1] == class));
+	if (type->size > 8 && type->size <= 16 && type->halves[1] == ABI_NOTHING && type->halves[0] != ABI_MEMORY)
+		type->halves[0] = ABI_UNKNOWN;
+	else if (type->size > 16 || type->halves[0] == ABI_MEMORY || type->halves[1] == ABI_MEMORY)
+		type->halves[0] = ABI_MEMORY, type->halves[1] = ABI_NOTHING;
+	type->x87 = type->x87 && type->size == 16;
 }
 
-void abi_begin(struct abi_walk *walk, const struct abi_type *result)
+static void begin(struct abi_walk *walk, const struct abi_type *result)
 {
 	*walk = (struct abi_walk){0};
 	if (!result)
@@ -23,26 +33,20 @@ void abi_begin(struct abi_walk *walk, const struct abi_type *result)
 
 static struct abi_place on_stack(struct abi_walk *walk, const struct abi_type *type)
 {
-	uint64_t align = type->align > 8 ? type->align : 8;
-	uint64_t at = (walk->stack + align - 1) / align * align;
-
-	/*
-	 * The convention says it of multiples of 16 bytes at the most.  An __int128 is passed in another way by Clang
-	 * before 18: half of it in the last register, or at any multiple of 8.
+	/* An __int128 is passed in another way by Clang before 18: half of it in the last register, or at any multiple
+	 * of 8.
 	 */
-	if (align > 16 || (align == 16 && type->halves[0] == ABI_INTEGER) || type->size > STACK_MAX ||
-	    at + type->size > STACK_MAX) {
+	if (type->align == 16 && type->halves[0] == ABI_INTEGER) {
 		walk->lost = true;
 		return (struct abi_place){.at = ABI_AT_UNKNOWN};
 	}
-	walk->stack = at + (type->size + 7) / 8 * 8;
-	return (struct abi_place){.at = ABI_AT_STACK, .offset = (uint32_t)at};
+	return abi_on_stack(walk, type, type->align > 8 ? type->align : 8);
 }
 
-struct abi_place abi_next(struct abi_walk *walk, const struct abi_type *type)
+static struct abi_place next(struct abi_walk *walk, const struct abi_type *type)
 {
-	uint8_t integers = count_of(type, ABI_INTEGER), vectors = count_of(type, ABI_VECTOR);
-	struct abi_place place = {.at = ABI_AT_REGISTERS, .integers = integers, .vectors = vectors};
+	uint32_t integers = abi_count(type, ABI_INTEGER), vectors = abi_count(type, ABI_VECTOR);
+	struct abi_place place;
 
 	walk->lost |= type->halves[0] == ABI_UNKNOWN;
 	if (walk->lost)
@@ -52,36 +56,34 @@ struct abi_place abi_next(struct abi_walk *walk, const struct abi_type *type)
 	if (!integers && !vectors)
 		return (struct abi_place){.at = ABI_AT_NOTHING};
 	/* All of it in registers, or nothing. */
-	if (walk->integers + integers > ABI_INTEGERS || walk->vectors + vectors > ABI_VECTORS)
+	if (walk->integers + integers > INTEGERS || walk->vectors + vectors > VECTORS)
 		return on_stack(walk, type);
-	place.integer = (uint8_t)walk->integers;
-	place.vector = (uint8_t)walk->vectors;
+	place = abi_by_halves(type, walk->integers, walk->vectors);
 	walk->integers += integers;
 	walk->vectors += vectors;
 	return place;
 }
 
-bool abi_is_integer(const struct abi_type *type)
+static struct abi_place result_of(const struct abi_type *type)
 {
-	return type->halves[0] == ABI_INTEGER && type->halves[1] == ABI_NOTHING && type->size && type->size <= 8;
+	if (type->halves[0] == ABI_MEMORY && !type->x87)
+		return (struct abi_place){.at = ABI_AT_ADDRESS};
+	if (type->halves[0] == ABI_UNKNOWN || type->halves[0] == ABI_MEMORY)
+		return (struct abi_place){.at = ABI_AT_UNKNOWN};
+	return abi_by_halves(type, 0, 0);
 }
 
-bool abi_is_vector(const struct abi_type *type)
-{
-	return type->halves[0] == ABI_VECTOR && type->halves[1] == ABI_NOTHING && type->size && type->size <= 8;
-}
-
-int abi_vector_of(uint64_t dwarf_number)
-{
-	return dwarf_number >= XMM0 && dwarf_number < XMM0 + ABI_VECTORS ? (int)(dwarf_number - XMM0) : -1;
-}
-
-int abi_integer_of(uint64_t dwarf_number)
-{
-	static const uint8_t numbers[ABI_INTEGERS] = {5, 4, 1, 2, 8, 9}; /* rdi rsi rdx rcx r8 r9 */
-
-	for (int i = 0; i < (int)ABI_INTEGERS; i++)
-		if (numbers[i] == dwarf_number)
-			return i;
-	return -1;
-}
+const struct abi abi_x86_64 = {
+	.machine = EM_X86_64,
+	.frame = 6, /* rbp */
+	.stack = 7, /* rsp, where the return address is */
+	.first = 8,
+	.integers = INTEGERS,
+	.vectors = VECTORS,
+	.settle = settle,
+	.begin = begin,
+	.next = next,
+	.result = result_of,
+	.integer_numbers = {5, 4, 1, 2, 8, 9}, /* rdi rsi rdx rcx r8 r9 */
+	.first_vector = 17,		       /* xmm0 */
+};

@@ -1,5 +1,5 @@
 /*
- * How the calling convention sees a type of DWARF: the class of each half (System V ABI, AMD64, 3.2.3).
+ * How the calling convention sees a type of DWARF: the numbers that it is made of, and by those its classes (abi.h).
  *
  * What is not known for sure is ABI_UNKNOWN: vectors, whose place depends on how the caller was compiled; classes of
  * C++ of which DWARF does not say whether they go by a hidden address; packed fields.
@@ -11,7 +11,8 @@
 
 #include "impl.h"
 
-#define ELEMENTS_MAX 16u /* of an array within a value of 16 bytes */
+#define ELEMENTS_MAX 16u   /* of an array within a value of 16 bytes */
+#define PARTS_MAX    4096u /* types within a type that are looked at: members of members may be very many */
 
 bool type_of(Dwarf_Die *out, Dwarf_Die *die)
 {
@@ -64,7 +65,24 @@ struct walk {
 	bool cxx;
 	bool unknown;
 	bool others; /* there is something beside a long double */
+	uint32_t parts;
 };
+
+/* Note a number of the type: parts of unions that are alike are one. */
+static void add_leaf(struct walk *walk, uint64_t offset, uint64_t size, enum abi_class class)
+{
+	struct abi_leaf leaf = {.class = (uint8_t) class, .size = (uint8_t)size, .offset = (uint32_t)offset};
+	struct abi_type *type = &walk->type;
+
+	for (unsigned i = 0; i < type->leaf_count && i < ABI_LEAVES; i++)
+		if (type->leaves[i].offset == leaf.offset && type->leaves[i].size == leaf.size &&
+		    type->leaves[i].class == leaf.class)
+			return;
+	if (type->leaf_count < ABI_LEAVES)
+		type->leaves[type->leaf_count] = leaf;
+	if (type->leaf_count <= ABI_LEAVES)
+		type->leaf_count++;
+}
 
 static void add_class(struct walk *walk, uint64_t offset, uint64_t size, enum abi_class class)
 {
@@ -83,11 +101,12 @@ static void add_simple(struct walk *walk, uint64_t offset, uint64_t size, uint32
 	 */
 	walk->unknown |= !align || offset % align != 0;
 	add_class(walk, offset, size, class);
+	add_leaf(walk, offset, size, class == ABI_MEMORY ? ABI_VECTOR : class); /* a long double */
 }
 
 static void add_base(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64_t size)
 {
-	const char *name = dwarf_diename(type);
+	const char *name = type_name(type);
 	Dwarf_Word encoding = 0;
 
 	(void)type_number(&encoding, type, DW_AT_encoding);
@@ -161,11 +180,13 @@ static void add_bits(struct walk *walk, Dwarf_Die *member, Dwarf_Die *type, uint
 	if (size > walk->type.align)
 		walk->type.align = (uint32_t)size;
 	add_class(walk, offset + at / 8, (at % 8 + bits + 7) / 8, ABI_INTEGER);
+	add_leaf(walk, offset + at / 8, size, ABI_INTEGER);
+	walk->type.has_bits = true;
 }
 
 static void add_member(struct walk *walk, Dwarf_Die *member, uint64_t offset, uint32_t depth)
 {
-	Dwarf_Word at = 0, bits;
+	Dwarf_Word at = 0, bits, align;
 	Dwarf_Attribute place;
 	Dwarf_Die type, peeled;
 
@@ -175,6 +196,7 @@ static void add_member(struct walk *walk, Dwarf_Die *member, uint64_t offset, ui
 		walk->unknown = true;
 		return;
 	}
+	walk->type.realigned |= type_number(&align, member, DW_AT_alignment) && align > 8;
 	if (dwarf_attr_integrate(member, DW_AT_bit_size, &place)) {
 		if (dwarf_formudata(&place, &bits))
 			walk->unknown = true;
@@ -191,18 +213,21 @@ static void add_member(struct walk *walk, Dwarf_Die *member, uint64_t offset, ui
 
 static void add_members(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint32_t depth)
 {
-	Dwarf_Word how = 0, align = 0;
+	Dwarf_Word align = 0;
 	Dwarf_Die member;
 
-	/* C++ passes by a hidden address what has a copy constructor or a destructor of its own; DWARF 5 says so. */
-	if (walk->cxx && (!type_number(&how, type, DW_AT_calling_convention) || how != DW_CC_pass_by_value)) {
+	if (walk->cxx && type_passes(type) != TYPE_PASS_VALUE) {
 		walk->unknown = true;
 		return;
 	}
 	if (type_number(&align, type, DW_AT_alignment) && align > walk->type.align && align <= UINT32_MAX)
 		walk->type.align = (uint32_t)align;
-	if (dwarf_child(type, &member))
+	walk->type.realigned |= align > 8;
+	walk->type.has_union |= dwarf_tag(type) == DW_TAG_union_type;
+	if (dwarf_child(type, &member)) {
+		walk->type.has_empty = true;
 		return;
+	}
 	do {
 		int tag = dwarf_tag(&member);
 
@@ -216,7 +241,7 @@ static void add_type(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint32
 	Dwarf_Word size = 8;
 	int tag = dwarf_tag(type);
 
-	if (depth > TYPE_DEPTH || offset > UINT32_MAX) {
+	if (depth > TYPE_DEPTH || offset > UINT32_MAX || walk->parts++ >= PARTS_MAX) {
 		walk->unknown = true;
 		return;
 	}
@@ -251,12 +276,19 @@ static void add_type(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint32
 
 static bool is_by_reference(Dwarf_Die *type)
 {
-	Dwarf_Word how = 0;
+	int tag = dwarf_tag(type);
 
-	return type_number(&how, type, DW_AT_calling_convention) && how == DW_CC_pass_by_reference;
+	return (tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type) &&
+	       type_passes(type) == TYPE_PASS_ADDRESS;
 }
 
-struct abi_type type_classify(Dwarf_Die *type, bool cxx)
+static bool is_aggregate(int tag)
+{
+	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type ||
+	       tag == DW_TAG_array_type;
+}
+
+struct abi_type type_classify(Dwarf_Die *type, bool cxx, const struct abi *abi)
 {
 	const struct abi_type unknown = {.halves = {ABI_UNKNOWN}},
 			      hidden = {.halves = {ABI_INTEGER}, .size = 8, .align = 8, .by_address = true};
@@ -266,7 +298,7 @@ struct abi_type type_classify(Dwarf_Die *type, bool cxx)
 
 	if (!type_peeled(&peeled, type))
 		return unknown;
-	if (is_by_reference(&peeled))
+	if (cxx && is_by_reference(&peeled))
 		return hidden;
 	add_type(&walk, &peeled, 0, 0);
 	if (dwarf_tag(&peeled) == DW_TAG_pointer_type || dwarf_tag(&peeled) == DW_TAG_reference_type ||
@@ -278,10 +310,8 @@ struct abi_type type_classify(Dwarf_Die *type, bool cxx)
 	/* An empty class of C++ has a byte, and is passed or not as the compiler's version will have it. */
 	if (walk.unknown || (size && walk.type.halves[0] == ABI_NOTHING))
 		return unknown;
-	if (size > 8 && size <= 16 && walk.type.halves[1] == ABI_NOTHING && walk.type.halves[0] != ABI_MEMORY)
-		return unknown;
-	if (size > 16 || walk.type.halves[0] == ABI_MEMORY || walk.type.halves[1] == ABI_MEMORY)
-		walk.type.halves[0] = ABI_MEMORY, walk.type.halves[1] = ABI_NOTHING;
-	walk.type.x87 &= !walk.others && size == 16;
+	walk.type.x87 &= !walk.others;
+	walk.type.aggregate = is_aggregate(dwarf_tag(&peeled));
+	abi->settle(&walk.type);
 	return walk.type;
 }

@@ -5,6 +5,7 @@
  */
 #include <dwarf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +64,7 @@ static bool names_changes(Dwarf_Die *function)
 
 	if (!dwarf_diecu(function, &unit, NULL, NULL) || !dwarf_attr(&unit, DW_AT_producer, &attribute))
 		return false;
-	producer = dwarf_formstring(&attribute);
+	producer = type_text(&attribute);
 	if (!producer)
 		return false;
 	if (!strncmp(producer, "GNU C", 5))
@@ -90,48 +91,54 @@ static bool keeps_convention(Dwarf_Die *function, const struct function_about *a
 	return about->symbol && !strchr(about->symbol, '.') && (about->is_global || names_changes(function));
 }
 
-/* The registers that a value is in, by its type's halves: their numbers from 1 on, 0 = none. */
-static void put_registers(struct type_value *value, const struct abi_type *type, uint8_t integer, uint8_t vector)
+static uint8_t number_of(uint8_t piece, bool vector)
 {
-	bool first_integer = type->halves[0] == ABI_INTEGER, first_vector = type->halves[0] == ABI_VECTOR;
-
-	value->in_register = first_integer ? (uint8_t)(integer + 1) : 0;
-	value->in_vector = first_vector ? (uint8_t)(vector + 1) : 0;
-	if (type->halves[1] == ABI_INTEGER)
-		value->second_register = (uint8_t)(integer + first_integer + 1);
-	if (type->halves[1] == ABI_VECTOR)
-		value->second_vector = (uint8_t)(vector + first_vector + 1);
+	return (piece & ABI_IN_VECTOR) == (vector ? ABI_IN_VECTOR : 0) ? (uint8_t)((piece & ~ABI_IN_VECTOR) + 1) : 0;
 }
 
-static bool is_at(uint8_t at, uint8_t number, uint8_t in_register, uint8_t in_vector)
+/* The registers that a value is in: their numbers from 1 on, 0 = none.  False: it is in more than are read. */
+static bool put_registers(struct type_value *value, const struct abi_place *abi)
 {
-	if (in_register)
-		return at == PLACE_REGISTER && number + 1 == in_register;
-	return in_vector ? at == PLACE_VECTOR && number + 1 == in_vector : at == PLACE_NONE;
+	value->step = abi->step;
+	if (abi->count)
+		value->in_register = number_of(abi->pieces[0], false),
+		value->in_vector = number_of(abi->pieces[0], true);
+	if (abi->count > 1) {
+		value->second_register = number_of(abi->pieces[1], false);
+		value->second_vector = number_of(abi->pieces[1], true);
+	}
+	value->second_on_stack = abi->split;
+	return abi->step == 4 || abi->step == 8;
+}
+
+static bool is_in(const struct abi_place *abi, const struct place *place)
+{
+	/* A piece of another size is of nothing that the convention knows. */
+	return abi->at == ABI_AT_REGISTERS && !abi->split && place->count == abi->count &&
+	       !memcmp(place->pieces, abi->pieces, abi->count) && (abi->count == 1 || place->step == abi->step);
 }
 
 /* Does the convention have it in these registers, or in this word of the stack? */
-static bool is_there(const struct type_value *value, const struct abi_place *abi, const struct place *place)
+static bool is_there(const struct abi_place *abi, const struct place *place)
 {
 	switch (place->at) {
 	case PLACE_HOME:
 		return true;
 	case PLACE_STACK:
 		return abi->at == ABI_AT_STACK && abi->offset == place->offset;
-	case PLACE_REGISTER:
-	case PLACE_VECTOR:
-		return abi->at == ABI_AT_REGISTERS &&
-		       is_at(place->at, place->number, value->in_register, value->in_vector) &&
-		       is_at(place->second_at, place->second_number, value->second_register, value->second_vector);
+	case PLACE_REGISTERS:
+		return is_in(abi, place);
 	default:
 		return false;
 	}
 }
 
 /* Does the convention have it where the compiler says? */
-static const char *compare(struct reading *reading, struct type_value *value, const struct abi_type *type,
-			   const struct abi_place *abi, const struct place *place)
+static const char *compare(struct reading *reading, struct type_value *value, const struct abi_place *abi,
+			   const struct place *place)
 {
+	bool read = true;
+
 	if (place->at == PLACE_NONE) {
 		reading->changed = true;
 		return "dropped";
@@ -139,51 +146,64 @@ static const char *compare(struct reading *reading, struct type_value *value, co
 	if (abi->at == ABI_AT_UNKNOWN)
 		return "place";
 	if (abi->at == ABI_AT_REGISTERS)
-		put_registers(value, type, abi->integer, abi->vector);
+		read = put_registers(value, abi) && !(abi->split && value->look.kind == TYPE_VIEW);
 	value->on_stack = abi->offset;
-	if (!is_there(value, abi, place)) {
+	if (!is_there(abi, place)) {
 		reading->changed = true;
 		return "moved";
 	}
-	return NULL;
+	return read ? NULL : "registers";
 }
 
 /* True of the object that a constructor is to make: nothing is there yet. */
 static bool is_unmade(Dwarf_Die *function, const struct type_value *value, Dwarf_Die *pointee)
 {
-	const char *name = dwarf_diename(function), *class = dwarf_diename(pointee);
+	const char *name = type_name(function), *class = type_name(pointee);
 
 	/* A class made of a template has its arguments behind its name. */
 	return name && class && value->name && !strcmp(value->name, "this") && !strncmp(name, class, strlen(name)) &&
 	       (!class[strlen(name)] || class[strlen(name)] == '<');
 }
 
-/* Read the members of the value's type, a structure, or of the structure that the value is the address of. */
-static int read_members(const struct reading *reading, struct type_value *value, Dwarf_Die *type,
-			const struct abi_type *abi)
+int value_read_members(struct type_value *value, Dwarf_Die *type, bool by_address, Dwarf_Die *function,
+		       const char *symbol)
 {
 	Dwarf_Die pointee, peeled;
 
-	value->at_address = value->look.kind == TYPE_POINTER || abi->by_address;
+	int ret = 0;
+
+	if (value->look.kind == TYPE_OTHER && type_peeled(&peeled, type))
+		ret = type_look_at_view(&value->look, &peeled, symbol);
+	if (ret)
+		return ret;
+	value->at_address = value->look.kind == TYPE_POINTER || by_address;
+	value->indirect = value->look.kind == TYPE_POINTER && by_address;
 	if (value->look.kind == TYPE_OTHER)
 		return type_members_read(&value->members, type);
 	if (value->look.kind != TYPE_POINTER || !type_pointee(&pointee, type) || !type_peeled(&peeled, &pointee) ||
-	    is_unmade(reading->function, value, &peeled))
+	    is_unmade(function, value, &peeled))
 		return 0;
+	value->indirect = type_is_owner(&peeled, NULL);
+	if (value->indirect)
+		return 0;
+	ret = type_look_at_view(&value->look, &peeled, symbol);
+	if (ret || value->look.kind == TYPE_VIEW)
+		return ret;
 	return type_members_read(&value->members, &peeled);
 }
 
-/* Why a value is not shown, NULL = it is; why: where it lies is not known. */
-static const char *missing_of(const struct type_value *value, const char *why)
+/* Why a value is not shown; why: where it lies is not known, NULL = it is. */
+static void put_missing(struct type_value *value, const char *why)
 {
-	return value->look.kind == TYPE_OTHER && !value->members.size ? value->look.why : why;
+	value->nowhere = why != NULL;
+	value->missing = value->look.kind == TYPE_OTHER && !value->members.size ? value->look.why : why;
 }
 
 /* declared: the parameter; place: where its location is told, NULL = nowhere. */
 static int read_parameter(struct reading *reading, Dwarf_Die *declared, Dwarf_Die *placed)
 {
 	struct type_value *value = &reading->out->arguments[reading->out->count];
-	const char *name = dwarf_diename(declared), *why;
+	const char *name = type_name(declared), *why;
 	struct place place = {.at = PLACE_NONE};
 	struct abi_place abi;
 	struct abi_type type = {.halves = {ABI_UNKNOWN}};
@@ -199,25 +219,28 @@ static int read_parameter(struct reading *reading, Dwarf_Die *declared, Dwarf_Di
 		ret = type_look(&value->look, &die);
 		if (ret)
 			return ret;
-		type = type_classify(&die, reading->cxx);
-		ret = read_members(reading, value, &die, &type);
+		type = type_classify(&die, reading->cxx, reading->about->abi);
+		ret = value_read_members(value, &die, type.by_address, reading->function, reading->about->symbol);
 		if (ret)
 			return ret;
 	}
-	abi = abi_next(&reading->walk, &type);
+	abi = reading->about->abi->next(&reading->walk, &type);
 	if (placed)
-		place = place_find(reading->function, placed, reading->about->address, type.by_address);
+		place = place_find(reading->about->abi, reading->function, placed, reading->about->address,
+				   type.by_address);
 	/* Clang's places begin behind the no-ops. */
 	if (placed && place.at == PLACE_NONE)
-		place = place_find(reading->function, placed, reading->about->code, type.by_address);
-	why = compare(reading, value, &type, &abi, &place);
-	value->missing = missing_of(value, why);
+		place = place_find(reading->about->abi, reading->function, placed, reading->about->code,
+				   type.by_address);
+	if (placed && place.at == PLACE_NONE && type.by_address)
+		place = place_find_first(reading->about->abi, placed, reading->about->address);
+	why = compare(reading, value, &abi, &place);
+	put_missing(value, why);
 	reading->home[reading->out->count - 1] = place.at == PLACE_HOME;
 	return 0;
 }
 
-/* The child of the function that has code which is this parameter of the function that it was made from. */
-static Dwarf_Die *find_made_from(Dwarf_Die *function, Dwarf_Die *declared, Dwarf_Die *found)
+Dwarf_Die *function_made_from(Dwarf_Die *function, Dwarf_Die *declared, Dwarf_Die *found)
 {
 	if (dwarf_child(function, found))
 		return NULL;
@@ -233,25 +256,62 @@ static Dwarf_Die *find_made_from(Dwarf_Die *function, Dwarf_Die *declared, Dwarf
 	return NULL;
 }
 
+/*
+ * True if the function has more parameters than DWARF tells: Clang leaves out those that go by a hidden address and are
+ * not used.  Which ones these are nobody knows, so the others may be in any register.
+ */
+static bool has_untold(const struct reading *reading, Dwarf_Die *declaration)
+{
+	int64_t told = 0, all = reading->cxx && reading->about->symbol ? symbol_parameters(reading->about->symbol) : -1;
+	Dwarf_Die child;
+
+	if (all <= 0)
+		return false;
+	if (dwarf_child(declaration, &child))
+		return true;
+	do {
+		told += dwarf_tag(&child) == DW_TAG_formal_parameter &&
+			!dwarf_hasattr_integrate(&child, DW_AT_artificial);
+	} while (!dwarf_siblingof(&child, &child));
+	return told < all;
+}
+
+/*
+ * True of what GCC lists among the parameters of constructors and destructors, and does not pass: whether the object is
+ * a base class's, and the table of virtual tables where that is not needed.
+ */
+static bool is_not_passed(Dwarf_Die *declared, Dwarf_Die *placed)
+{
+	const char *name = dwarf_diename(declared);
+
+	if (!name || !dwarf_hasattr_integrate(declared, DW_AT_artificial))
+		return false;
+	return !strcmp(name, "__in_chrg") ||
+	       (!strcmp(name, "__vtt_parm") && (!placed || !dwarf_hasattr_integrate(placed, DW_AT_location)));
+}
+
 /* All parameters, as the source has them: a function that has code leaves out those that it has no more. */
 static int read_parameters(struct reading *reading)
 {
 	Dwarf_Attribute attribute;
-	Dwarf_Die declaration = *reading->function, child, found;
+	Dwarf_Die declaration = *reading->function, child, found, *placed;
 	bool made = dwarf_attr(reading->function, DW_AT_abstract_origin, &attribute) &&
 		    dwarf_formref_die(&attribute, &declaration);
 	int ret = 0;
 
+	reading->walk.lost |= has_untold(reading, &declaration);
 	if (dwarf_child(&declaration, &child))
 		return 0;
 	do {
 		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
 			continue;
+		placed = made ? function_made_from(reading->function, &child, &found) : &child;
+		if (is_not_passed(&child, placed))
+			continue;
 		if (reading->out->count == TYPES_VALUES)
 			reading->out->more++;
 		else
-			ret = read_parameter(reading, &child,
-					     made ? find_made_from(reading->function, &child, &found) : &child);
+			ret = read_parameter(reading, &child, placed);
 	} while (!ret && !dwarf_siblingof(&child, &child));
 	return ret;
 }
@@ -259,29 +319,30 @@ static int read_parameters(struct reading *reading)
 static int read_result(struct reading *reading)
 {
 	struct type_value *result = &reading->out->result;
+	const char *why = NULL;
+	struct abi_place abi;
 	struct abi_type type;
 	Dwarf_Die die;
 	int ret;
 
 	if (!type_of(&die, reading->function)) {
-		abi_begin(&reading->walk, NULL);
+		reading->about->abi->begin(&reading->walk, NULL);
 		return 0;
 	}
 	reading->out->has_result = true;
 	ret = type_look(&result->look, &die);
-	type = type_classify(&die, reading->cxx);
-	abi_begin(&reading->walk, &type);
+	type = type_classify(&die, reading->cxx, reading->about->abi);
+	reading->about->abi->begin(&reading->walk, &type);
+	abi = reading->about->abi->result(&type);
 	if (!ret)
-		ret = read_members(reading, result, &die, &type);
-	if (type.halves[0] == ABI_MEMORY && !type.x87) {
+		ret = value_read_members(result, &die, type.by_address, reading->function, reading->about->symbol);
+	if (abi.at == ABI_AT_ADDRESS) {
 		result->at_address = true; /* which the function returns */
 		result->in_register = 1;
-	} else if (type.halves[0] == ABI_UNKNOWN || type.halves[0] == ABI_MEMORY) {
-		result->missing = "registers";
-	} else {
-		put_registers(result, &type, 0, 0);
+	} else if (abi.at == ABI_AT_UNKNOWN || !put_registers(result, &abi)) {
+		why = "registers";
 	}
-	result->missing = missing_of(result, result->missing);
+	put_missing(result, why);
 	return ret;
 }
 
@@ -290,6 +351,8 @@ int function_read(struct type_function *out, Dwarf_Die *function, const struct f
 	struct reading reading = {.out = out, .function = function, .about = about};
 	int ret;
 
+	if (rust_is(function) && about->abi == &abi_x86_64)
+		return rust_read(out, function, about);
 	if (!has_language(function, &reading.cxx))
 		return -ENOENT;
 	out->arguments = calloc(TYPES_VALUES, sizeof(*out->arguments));
@@ -300,18 +363,56 @@ int function_read(struct type_function *out, Dwarf_Die *function, const struct f
 	if (!ret)
 		ret = read_parameters(&reading);
 	for (uint32_t i = 0; i < out->count; i++)
-		if (reading.home[i] && !out->arguments[i].missing &&
+		if (reading.home[i] && !out->arguments[i].nowhere &&
 		    (!reading.stays || (reading.changed && !about->is_global)))
-			out->arguments[i].missing = "uncertain";
-	if (out->has_result && !out->result.missing && !reading.stays)
-		out->result.missing = "uncertain";
+			put_missing(&out->arguments[i], "uncertain");
+	if (out->has_result && !out->result.nowhere && !reading.stays)
+		put_missing(&out->result, "uncertain");
 	return ret;
+}
+
+/* The parameter of that name, of the function that it was made from; false: it has none. */
+static bool find_parameter(Dwarf_Die *found, Dwarf_Die *function, const char *name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die declaration = *function;
+	const char *its;
+
+	if (dwarf_attr(function, DW_AT_abstract_origin, &attribute) && !dwarf_formref_die(&attribute, &declaration))
+		return false;
+	if (dwarf_child(&declaration, found))
+		return false;
+	do {
+		its = dwarf_tag(found) == DW_TAG_formal_parameter ? type_name(found) : NULL;
+		if (its && !strcmp(its, name))
+			return true;
+	} while (!dwarf_siblingof(found, found));
+	return false;
+}
+
+int function_follow(struct type_path *out, Dwarf_Die *function, const struct function_about *about, const char *name,
+		    const char *path)
+{
+	Dwarf_Die declared = *function, type;
+	struct abi_type abi;
+	bool cxx;
+
+	if (rust_is(function)) {
+		snprintf(out->why, sizeof(out->why), "paths are followed in C and C++ alone so far");
+		return -EINVAL;
+	}
+	if (!has_language(function, &cxx) || (name && !find_parameter(&declared, function, name)) ||
+	    !type_of(&type, &declared))
+		return -ENOENT;
+	abi = type_classify(&type, cxx, about->abi);
+	return path_follow(out, &type, abi.by_address || (!name && about->abi->result(&abi).at == ABI_AT_ADDRESS),
+			   about->symbol, path);
 }
 
 static void clear_value(struct type_value *value)
 {
 	free(value->name);
-	free(value->look.names);
+	type_look_clear(&value->look);
 	type_members_clear(&value->members);
 }
 

@@ -9,6 +9,7 @@
  */
 #include <dwarf.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 struct reader {
 	struct type_members *out;
 	uint32_t seen; /* members, those that had no room among them */
+	uint8_t guard; /* of what is read (struct type_member) */
 	int error;
 };
 
@@ -25,11 +27,25 @@ struct reader {
 
 static void add_aggregate(struct reader *reader, Dwarf_Die *type, const char *prefix, uint64_t offset, uint32_t depth);
 
-static bool is_aggregate(Dwarf_Die *type)
+bool type_is_aggregate(Dwarf_Die *type)
 {
 	int tag = dwarf_tag(type);
 
 	return tag == DW_TAG_structure_type || tag == DW_TAG_union_type || tag == DW_TAG_class_type;
+}
+
+/* What a std::string of which there is no more than its name has room for is what it is. */
+static const char *symbol_by_bytes(uint64_t bytes)
+{
+	return bytes >= 24 && bytes < 32 ? "" : bytes >= 32 && bytes < 40 ? "cxx11" : NULL;
+}
+
+static bool is_view(Dwarf_Die *type, uint64_t bytes)
+{
+	const char *symbol = symbol_by_bytes(bytes);
+	struct type_view view;
+
+	return type_view_find(&view, type, NULL, NULL) || (symbol && type_view_declared(&view, type, symbol));
 }
 
 static void leave_out(struct reader *reader)
@@ -37,14 +53,30 @@ static void leave_out(struct reader *reader)
 	reader->out->cut = true;
 }
 
-/* An array of char is a text that ends with it, or before; of a long one the beginning counts. */
-static bool look_at_array(struct type_look *look, Dwarf_Die *type)
+bool type_has_one_dimension(Dwarf_Die *type)
+{
+	uint32_t count = 0;
+	Dwarf_Die child;
+
+	if (dwarf_child(type, &child))
+		return false;
+	do {
+		count += dwarf_tag(&child) == DW_TAG_subrange_type || dwarf_tag(&child) == DW_TAG_enumeration_type;
+	} while (count < 2 && !dwarf_siblingof(&child, &child));
+	return count == 1;
+}
+
+bool type_look_at_chars(struct type_look *look, Dwarf_Die *type, uint64_t unsized)
 {
 	Dwarf_Die element, peeled;
 	Dwarf_Word size;
 
-	if (dwarf_tag(type) != DW_TAG_array_type || !type_of(&element, type) || !type_peeled(&peeled, &element) ||
-	    !type_is_char(&peeled) || dwarf_aggregate_size(type, &size) || !size)
+	if (dwarf_tag(type) != DW_TAG_array_type || !type_has_one_dimension(type) || !type_of(&element, type) ||
+	    !type_peeled(&peeled, &element) || !type_is_char(&peeled))
+		return false;
+	if (dwarf_aggregate_size(type, &size) || !size)
+		size = unsized;
+	if (!size)
 		return false;
 	look->kind = TYPE_CHARS;
 	look->why = NULL;
@@ -53,13 +85,40 @@ static bool look_at_array(struct type_look *look, Dwarf_Die *type)
 	return true;
 }
 
+/* An array of numbers, of which the first ones count. */
+static int look_at_array(struct type_look *look, Dwarf_Die *type)
+{
+	Dwarf_Die element;
+	Dwarf_Word size;
+	uint32_t bytes = 0;
+	int ret;
+
+	if (!type_has_one_dimension(type) || !type_of(&element, type) || dwarf_aggregate_size(type, &size) || !size)
+		return 0;
+	ret = type_look_at_element(look, &element, &bytes);
+	if (ret || !look->element || look->element->kind == TYPE_OTHER) {
+		type_look_clear(look);
+		return ret;
+	}
+	look->kind = TYPE_ARRAY;
+	look->why = NULL;
+	look->cut = size > (uint64_t)TYPES_ELEMENTS * bytes;
+	look->size = (uint8_t)(look->cut ? TYPES_ELEMENTS * bytes : size);
+	return 0;
+}
+
 /* Of an array that goes on behind the bytes that are read, what lies before their end. */
 static void cut_array(struct type_member *member)
 {
-	if (member->look.kind != TYPE_CHARS || member->offset >= TYPES_BYTES ||
+	uint32_t unit = member->look.kind == TYPE_ARRAY ? member->look.element->size : 1, room;
+
+	if ((member->look.kind != TYPE_CHARS && member->look.kind != TYPE_ARRAY) || member->offset >= TYPES_BYTES ||
 	    member->offset + member->look.size <= TYPES_BYTES)
 		return;
-	member->look.size = (uint8_t)(TYPES_BYTES - member->offset);
+	room = (TYPES_BYTES - member->offset) / unit * unit;
+	if (!room)
+		return;
+	member->look.size = (uint8_t)room;
 	member->look.cut = true;
 }
 
@@ -94,6 +153,15 @@ static bool place_member(struct type_member *member, Dwarf_Die *die, Dwarf_Die *
 	return offset + at < TYPES_BYTES;
 }
 
+/* die NULL: it lies right at `offset`. */
+static bool place_at(struct type_member *member, Dwarf_Die *die, Dwarf_Die *type, uint64_t offset)
+{
+	if (die)
+		return place_member(member, die, type, offset);
+	member->offset = (uint32_t)offset;
+	return offset < TYPES_BYTES;
+}
+
 static bool has_room(struct reader *reader, struct type_member *member)
 {
 	const struct type_members *out = reader->out;
@@ -105,10 +173,36 @@ static bool has_room(struct reader *reader, struct type_member *member)
 	return out->count < TYPES_MEMBERS && end <= TYPES_BYTES;
 }
 
-static void add_simple(struct reader *reader, Dwarf_Die *die, Dwarf_Die *type, const char *name, uint64_t offset)
+/* Bytes from the member's first one up to the next member's, or to the end; 0: nobody says. */
+static uint64_t bytes_up_to_next(Dwarf_Die *die, Dwarf_Die *outer)
+{
+	Dwarf_Die next = *die;
+	Dwarf_Word end;
+	uint64_t at;
+
+	if (!type_number(&at, die, DW_AT_data_member_location))
+		return 0;
+	while (!dwarf_siblingof(&next, &next))
+		if (dwarf_tag(&next) == DW_TAG_member && type_number(&end, &next, DW_AT_data_member_location))
+			return end > at ? end - at : 0;
+	return !dwarf_aggregate_size(outer, &end) && end > at ? end - at : 0;
+}
+
+/* What is not shown by itself: an array of char, and a class that stands for a text. */
+static int look_at_other(struct type_look *look, Dwarf_Die *type, uint64_t bytes)
+{
+	if (type_look_at_chars(look, type, 0))
+		return 0;
+	if (dwarf_tag(type) == DW_TAG_array_type)
+		return look_at_array(look, type);
+	return type_look_at_view(look, type, symbol_by_bytes(bytes));
+}
+
+static void add_simple(struct reader *reader, Dwarf_Die *die, Dwarf_Die *type, const char *name, uint64_t offset,
+		       uint64_t bytes)
 {
 	struct type_members *out = reader->out;
-	struct type_member member = {.offset = 0};
+	struct type_member member = {.guard = reader->guard};
 	Dwarf_Die peeled;
 
 	if (!type_peeled(&peeled, type) || out->count == TYPES_MEMBERS) {
@@ -116,17 +210,21 @@ static void add_simple(struct reader *reader, Dwarf_Die *die, Dwarf_Die *type, c
 		return;
 	}
 	reader->error = type_look(&member.look, type);
-	if (!reader->error && member.look.kind == TYPE_OTHER && !look_at_array(&member.look, &peeled)) {
+	if (!reader->error && member.look.kind == TYPE_OTHER)
+		reader->error = look_at_other(&member.look, &peeled, bytes);
+	if (!reader->error && member.look.kind == TYPE_OTHER) {
 		/* It has a name, and why it is not shown in place of a value. */
 		member.look.size = 0;
-	} else if (!reader->error && (!place_member(&member, die, &peeled, offset) || !has_room(reader, &member))) {
+	} else if (!reader->error && (!place_at(&member, die, &peeled, offset) || !has_room(reader, &member))) {
 		leave_out(reader);
-		free(member.look.names);
+		type_look_clear(&member.look);
 		return;
 	}
+	if (member.look.kind == TYPE_VIEW && member.offset % 8)
+		member.look.kind = TYPE_OTHER, member.look.why = "packed", member.look.size = 0;
 	memcpy(member.name, name, sizeof(member.name));
 	if (reader->error) {
-		free(member.look.names);
+		type_look_clear(&member.look);
 		return;
 	}
 	if (member.offset + member.look.size > out->size)
@@ -146,32 +244,96 @@ static bool join(char out[TYPES_MEMBER_NAME], const char *prefix, const char *na
 	return length >= 0 && (uint32_t)length < TYPES_MEMBER_NAME;
 }
 
-static void add_member(struct reader *reader, Dwarf_Die *die, const char *prefix, uint64_t offset, uint32_t depth)
+static bool is_simple(Dwarf_Die *type, uint64_t bytes)
+{
+	return is_view(type, bytes) || type_is_owner(type, NULL);
+}
+
+/* The number that says whether there is a value; false: it has no room. */
+static bool add_guard(struct reader *reader, const struct type_optional *optional, const char *prefix, uint64_t offset)
+{
+	struct type_member member = {
+		.guard = reader->guard,
+		.offset = (uint32_t)(offset + optional->guard_at),
+		.look = {.kind = TYPE_GUARD, .size = optional->guard_size, .type = "bool"},
+	};
+	struct type_members *out = reader->out;
+
+	if (offset + optional->guard_at >= TYPES_BYTES || !has_room(reader, &member) ||
+	    !join(member.name, prefix, "has_value"))
+		return false;
+	if (asprintf(&member.look.names, "%s=%" PRIx64, optional->none, optional->absent) < 0) {
+		reader->error = -ENOMEM;
+		return false;
+	}
+	if (member.offset + member.look.size > out->size)
+		out->size = member.offset + member.look.size;
+	out->list[out->count++] = member;
+	return true;
+}
+
+/* False: the type is none that has a value or not. */
+static bool add_optional(struct reader *reader, Dwarf_Die *type, const char *prefix, uint64_t offset, uint32_t depth)
+{
+	char name[TYPES_MEMBER_NAME] = {0};
+	struct type_optional optional;
+	uint64_t at, bytes;
+	uint8_t guard = reader->guard;
+	Dwarf_Word size = 0;
+	Dwarf_Die value;
+
+	if (!type_optional_find(&optional, type))
+		return false;
+	if (depth > TYPES_MEMBER_DEPTH || !type_peeled(&value, &optional.value) || !join(name, prefix, "value") ||
+	    !add_guard(reader, &optional, prefix, offset)) {
+		leave_out(reader);
+		return true;
+	}
+	reader->guard = (uint8_t)reader->out->count;
+	at = offset + optional.value_at;
+	/* A class of which there is no more than its name ends before the number at the latest. */
+	if (!dwarf_aggregate_size(&value, &size))
+		bytes = size;
+	else
+		bytes = optional.guard_at > optional.value_at ? optional.guard_at - optional.value_at : 0;
+	if (!type_is_aggregate(&value) || is_simple(&value, bytes))
+		add_simple(reader, NULL, &optional.value, name, at, bytes);
+	else if (at >= TYPES_BYTES)
+		leave_out(reader);
+	else if (!add_optional(reader, &value, name, at, depth + 1))
+		add_aggregate(reader, &value, name, at, depth + 1);
+	reader->guard = guard;
+	return true;
+}
+
+static void add_member(struct reader *reader, Dwarf_Die *die, Dwarf_Die *outer, const char *prefix, uint64_t offset,
+		       uint32_t depth)
 {
 	bool base = dwarf_tag(die) == DW_TAG_inheritance;
 	char name[TYPES_MEMBER_NAME] = {0};
 	struct type_member member = {.offset = 0};
 	Dwarf_Die type, peeled;
+	uint64_t bytes;
 
 	/* Static members lie elsewhere, and what the compiler has put in is nobody's business. */
 	if (dwarf_hasattr_integrate(die, DW_AT_external) || dwarf_hasattr_integrate(die, DW_AT_declaration) ||
 	    dwarf_hasattr_integrate(die, DW_AT_artificial))
 		return;
-	if (!type_of(&type, die) || !type_peeled(&peeled, &type) ||
-	    !join(name, prefix, base ? NULL : dwarf_diename(die))) {
+	if (!type_of(&type, die) || !type_peeled(&peeled, &type) || !join(name, prefix, base ? NULL : type_name(die))) {
 		leave_out(reader);
 		return;
 	}
-	if (is_aggregate(&peeled)) {
-		if (place_member(&member, die, &peeled, offset))
-			add_aggregate(reader, &peeled, name, member.offset, depth + 1);
-		else
+	bytes = bytes_up_to_next(die, outer);
+	if (type_is_aggregate(&peeled) && (base || !is_simple(&peeled, bytes))) {
+		if (!place_member(&member, die, &peeled, offset))
 			leave_out(reader);
+		else if (base || !add_optional(reader, &peeled, name, member.offset, depth + 1))
+			add_aggregate(reader, &peeled, name, member.offset, depth + 1);
 		return;
 	}
 	/* Padding bits have no name. */
-	if (name[0] && dwarf_diename(die))
-		add_simple(reader, die, &type, name, offset);
+	if (name[0] && type_name(die))
+		add_simple(reader, die, &type, name, offset, bytes);
 }
 
 static void add_aggregate(struct reader *reader, Dwarf_Die *type, const char *prefix, uint64_t offset, uint32_t depth)
@@ -193,7 +355,7 @@ static void add_aggregate(struct reader *reader, Dwarf_Die *type, const char *pr
 			leave_out(reader);
 			return;
 		}
-		add_member(reader, &child, prefix, offset, depth);
+		add_member(reader, &child, type, prefix, offset, depth);
 	} while (!reader->error && !dwarf_siblingof(&child, &child));
 }
 
@@ -203,13 +365,14 @@ int type_members_read(struct type_members *out, Dwarf_Die *type)
 	Dwarf_Die peeled;
 
 	*out = (struct type_members){0};
-	if (!type_peeled(&peeled, type) || !is_aggregate(&peeled) ||
+	if (!type_peeled(&peeled, type) || !type_is_aggregate(&peeled) ||
 	    dwarf_hasattr_integrate(&peeled, DW_AT_declaration))
 		return 0;
 	out->list = calloc(TYPES_MEMBERS, sizeof(*out->list));
 	if (!out->list)
 		return -ENOMEM;
-	add_aggregate(&reader, &peeled, "", 0, 0);
+	if (!add_optional(&reader, &peeled, "", 0, 0))
+		add_aggregate(&reader, &peeled, "", 0, 0);
 	/* Nothing to read: all members are of kinds that cannot be shown, or there are none. */
 	if (!out->size)
 		type_members_clear(out);
@@ -231,7 +394,7 @@ bool type_pointee(Dwarf_Die *out, Dwarf_Die *type)
 void type_members_clear(struct type_members *members)
 {
 	for (uint32_t i = 0; i < members->count; i++)
-		free(members->list[i].look.names);
+		type_look_clear(&members->list[i].look);
 	free(members->list);
 	*members = (struct type_members){0};
 }

@@ -54,7 +54,7 @@ static const char *word_of(int tag)
 static void write_name(char text[TYPES_NAME_MAX], Dwarf_Die *type)
 {
 	int tag = dwarf_tag(type);
-	const char *name = dwarf_diename(type), *word = word_of(tag);
+	const char *name = type_name(type), *word = word_of(tag);
 
 	if (tag == DW_TAG_subroutine_type) {
 		append(text, "function");
@@ -112,7 +112,7 @@ static bool is_number_size(uint64_t size)
 /* A long double is in no register that is seen. */
 static void look_at_float(struct type_look *look, Dwarf_Die *type, uint64_t size)
 {
-	const char *name = dwarf_diename(type);
+	const char *name = type_name(type);
 
 	look->kind = size == 4 || size == 8 ? TYPE_FLOAT : TYPE_OTHER;
 	if (look->kind == TYPE_OTHER)
@@ -133,12 +133,14 @@ static void look_at_base(struct type_look *look, Dwarf_Die *type, uint64_t size)
 	case DW_ATE_signed_char:
 	case DW_ATE_unsigned_char:
 		/* int8_t and uint8_t are typedefs of the other two types of C that have a byte. */
-		if (dwarf_diename(type) && !strcmp(dwarf_diename(type), "char"))
+		if (type_name(type) && !strcmp(type_name(type), "char"))
 			look->kind = TYPE_CHAR;
+		break;
+	case DW_ATE_UTF:
+		look->kind = TYPE_CHAR;
 		break;
 	case DW_ATE_signed:
 	case DW_ATE_unsigned:
-	case DW_ATE_UTF:
 		break;
 	case DW_ATE_float:
 		look_at_float(look, type, size);
@@ -179,8 +181,23 @@ static bool value_of(uint64_t *value, Dwarf_Die *enumerator, uint8_t size)
 	return true;
 }
 
+/* Has an enumeration values below 0?  GCC and Clang say what type it has underneath; else one of its values tells. */
+static bool is_signed_enumeration(Dwarf_Die *type, bool has_negative)
+{
+	Dwarf_Die underlying, peeled;
+	uint64_t encoding;
+
+	if (type_of(&underlying, type) && type_peeled(&peeled, &underlying) &&
+	    type_number(&encoding, &peeled, DW_AT_encoding))
+		return encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+	if (type_number(&encoding, type, DW_AT_encoding))
+		return encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+	return has_negative;
+}
+
 static int look_at_names(struct type_look *look, Dwarf_Die *type)
 {
+	bool has_negative = false;
 	size_t used = 0;
 	Dwarf_Die child;
 
@@ -190,14 +207,14 @@ static int look_at_names(struct type_look *look, Dwarf_Die *type)
 	if (dwarf_child(type, &child))
 		return 0;
 	do {
-		const char *name = dwarf_diename(&child);
+		const char *name = type_name(&child);
 		uint64_t value;
 		int length;
 
 		if (dwarf_tag(&child) != DW_TAG_enumerator || !name || !name[0] || strpbrk(name, ",=") ||
 		    !value_of(&value, &child, look->size))
 			continue;
-		look->is_signed |= (value >> (8 * look->size - 1) & 1) != 0;
+		has_negative |= (value >> (8 * look->size - 1) & 1) != 0;
 		length = snprintf(look->names + used, NAMES_MAX - used, "%s%s=%" PRIx64, used ? "," : "", name, value);
 		if (length < 0 || (size_t)length >= NAMES_MAX - used) {
 			look->names[used] = 0;
@@ -205,6 +222,7 @@ static int look_at_names(struct type_look *look, Dwarf_Die *type)
 		}
 		used += (size_t)length;
 	} while (!dwarf_siblingof(&child, &child));
+	look->is_signed = is_signed_enumeration(type, has_negative);
 	return 0;
 }
 
@@ -215,7 +233,7 @@ bool type_is_char(Dwarf_Die *type)
 
 	if (dwarf_tag(type) != DW_TAG_base_type || !type_number(&size, type, DW_AT_byte_size) || size != 1)
 		return false;
-	name = dwarf_diename(type);
+	name = type_name(type);
 	return name && !strcmp(name, "char");
 }
 
@@ -228,6 +246,69 @@ static void look_at_pointer(struct type_look *look, Dwarf_Die *type)
 	if (dwarf_tag(type) == DW_TAG_pointer_type && type_of(&inner, type) && type_peeled(&peeled, &inner) &&
 	    type_is_char(&peeled))
 		look->kind = TYPE_TEXT;
+}
+
+void type_look_clear(struct type_look *look)
+{
+	if (look->element)
+		free(look->element->names);
+	free(look->element);
+	free(look->names);
+	look->element = NULL;
+	look->names = NULL;
+}
+
+/* A kind that is one number. */
+static bool is_number_kind(enum type_kind kind)
+{
+	return kind <= TYPE_FLOAT;
+}
+
+int type_look_at_element(struct type_look *look, Dwarf_Die *type, uint32_t *size)
+{
+	Dwarf_Word bytes = 0;
+	Dwarf_Die peeled;
+	int ret;
+
+	if (!type_peeled(&peeled, type) || dwarf_aggregate_size(&peeled, &bytes) || !bytes || bytes > INT32_MAX)
+		return 0;
+	look->element = calloc(1, sizeof(*look->element));
+	if (!look->element)
+		return -ENOMEM;
+	*size = (uint32_t)bytes;
+	/* Lists of lists would go on for ever. */
+	if (dwarf_tag(&peeled) != DW_TAG_base_type && dwarf_tag(&peeled) != DW_TAG_enumeration_type &&
+	    dwarf_tag(&peeled) != DW_TAG_pointer_type) {
+		look->element->kind = TYPE_OTHER;
+		return 0;
+	}
+	ret = type_look(look->element, type);
+	if (look->element->kind == TYPE_TEXT)
+		look->element->kind = TYPE_POINTER;
+	if (!is_number_kind(look->element->kind))
+		look->element->kind = TYPE_OTHER;
+	return ret;
+}
+
+int type_look_at_view(struct type_look *look, Dwarf_Die *type, const char *symbol)
+{
+	bool is_list = false;
+	Dwarf_Die element;
+	int ret;
+
+	if (!type_view_find(&look->view, type, &element, &is_list) &&
+	    !(symbol && type_view_declared(&look->view, type, symbol)))
+		return 0;
+	look->view.element = 1;
+	if (is_list) {
+		ret = type_look_at_element(look, &element, &look->view.element);
+		if (ret || !look->element)
+			return ret;
+	}
+	look->kind = TYPE_VIEW;
+	look->size = look->view.size;
+	look->why = NULL;
+	return 0;
 }
 
 int type_look(struct type_look *out, Dwarf_Die *type)
@@ -261,7 +342,13 @@ int type_look(struct type_look *out, Dwarf_Die *type)
 	case DW_TAG_structure_type:
 	case DW_TAG_class_type:
 		out->why = "struct";
-		return 0;
+		if (type_is_owner(&peeled, NULL)) {
+			out->kind = TYPE_POINTER;
+			out->size = 8;
+			out->why = NULL;
+			return 0;
+		}
+		return type_look_at_view(out, &peeled, NULL);
 	case DW_TAG_union_type:
 		out->why = "union";
 		return 0;

@@ -6,12 +6,14 @@
  */
 #include <dwarf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <host/elf/dwarf.h>
+#include <host/elf/object.h>
 
 #include "impl.h"
 
@@ -34,6 +36,9 @@ struct named {
 
 struct types {
 	struct object_dwarf source;
+	const struct abi *abi;
+	int fd; /* the object's file */
+	struct rust_crates *crates;
 	struct list functions;
 	const char *split;   /* types_split() */
 	struct list globals; /* functions' symbols that others may call */
@@ -94,19 +99,12 @@ static bool entry_of(Dwarf_Die *die, uint64_t *address)
 	return entry != 0;
 }
 
-struct visit {
-	struct types *types;
-	int error;
-};
-
 static int see_function(Dwarf_Die *die, void *ctx)
 {
-	struct visit *visit = ctx;
+	struct types *types = ctx;
 	uint64_t address;
 
-	if (entry_of(die, &address))
-		visit->error = add(&visit->types->functions, address, dwarf_dieoffset(die));
-	return visit->error ? DWARF_CB_ABORT : DWARF_CB_OK;
+	return entry_of(die, &address) ? add(&types->functions, address, dwarf_dieoffset(die)) : 0;
 }
 
 /* The unit's functions are in another file. */
@@ -116,23 +114,23 @@ static void note_split(struct types *types, Dwarf_Die *unit)
 
 	if (!types->split &&
 	    (dwarf_attr(unit, DW_AT_dwo_name, &attribute) || dwarf_attr(unit, DW_AT_GNU_dwo_name, &attribute)))
-		types->split = dwarf_formstring(&attribute);
+		types->split = type_text(&attribute);
 }
 
 static int list_functions(struct types *types)
 {
-	struct visit visit = {.types = types};
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
 	uint8_t kind;
+	int ret = 0;
 
-	while (!visit.error && !dwarf_get_units(types->source.dwarf, unit, &unit, NULL, &kind, &die, NULL))
+	while (!ret && !dwarf_get_units(types->source.dwarf, unit, &unit, NULL, &kind, &die, NULL))
 		if (kind == DW_UT_compile || kind == DW_UT_partial)
-			(void)dwarf_getfuncs(&die, see_function, &visit, 0);
+			ret = functions_each(&die, see_function, types);
 		else if (kind == DW_UT_skeleton)
 			note_split(types, &die);
 	sort(&types->functions);
-	return visit.error;
+	return ret;
 }
 
 static int list_symbols(struct types *types, Elf_Data *data, size_t size)
@@ -173,7 +171,9 @@ int types_open(struct types **out, const struct object *object, int fd)
 	*out = NULL;
 	if (!types)
 		return -ENOMEM;
-	ret = object_dwarf_open(&types->source, object, fd);
+	types->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	types->abi = abi_find(object_machine(object));
+	ret = types->abi ? object_dwarf_open(&types->source, object, fd) : -ENODATA;
 	if (!ret)
 		ret = list_functions(types);
 	if (!ret)
@@ -234,6 +234,9 @@ void types_close(struct types *types)
 {
 	if (!types)
 		return;
+	rust_crates_clear(types->crates);
+	if (types->fd >= 0)
+		close(types->fd);
 	free(types->names);
 	object_dwarf_close(&types->source);
 	free(types->functions.rows);
@@ -258,19 +261,39 @@ int64_t types_find(const struct types *types, uint64_t address)
 	return row ? row - types->functions.rows : -1;
 }
 
-int types_read(struct type_function *out, const struct types *types, uint32_t place, const char *symbol, uint64_t code)
+int types_read(struct type_function *out, struct types *types, uint32_t place, const char *symbol, uint64_t start,
+	       uint64_t code)
 {
 	const struct row *row = &types->functions.rows[place];
-	const struct function_about about = {
+	uint8_t bytes[PROLOGUE_CODE];
+	struct function_about about = {
+		.abi = types->abi,
 		.address = row->address,
 		.code = code,
 		.symbol = symbol,
-		.is_global = find(&types->globals, row->address),
+		.is_global = find(&types->globals, start),
+		.bytes = bytes,
 	};
 	Dwarf_Die die;
 
 	*out = (struct type_function){0};
 	if (!dwarf_offdie(types->source.dwarf, row->die, &die))
 		return -ENOENT;
+	if (rust_is(&die)) {
+		about.byte_count = code_read(types->fd, row->address, bytes, sizeof(bytes));
+		about.is_plain = rust_is_plain(&types->crates, types->source.dwarf, &die);
+	}
 	return function_read(out, &die, &about);
+}
+
+int types_follow(struct type_path *out, const struct types *types, uint32_t place, const char *symbol, const char *name,
+		 const char *path)
+{
+	const struct function_about about = {.abi = types->abi, .symbol = symbol};
+	Dwarf_Die die;
+
+	*out = (struct type_path){0};
+	if (!dwarf_offdie(types->source.dwarf, types->functions.rows[place].die, &die))
+		return -ENOENT;
+	return function_follow(out, &die, &about, name, path);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include <bpf/isa.h>
+#include <calltap/abi/maps.h>
 #include <calltap/abi/program.h>
 
 #include "fetch.h"
@@ -18,12 +19,11 @@
 #define CONTEXT BPF_REG_6
 #define FAULTS	BPF_REG_7 /* a bit for each field that could not be read */
 #define VALUE	BPF_REG_8 /* the value at hand */
-#define BLOCK	392	  /* bytes of the fixed part at the most */
+#define BLOCK	400	  /* bytes of the fixed part at the most */
 #define WORD_AT (-BLOCK - 8)
 
-/* 8 for each value, all structures, and 4 for each text in them. */
-_Static_assert(FETCH_FIRST + 8 * SPEC_FIELDS + SPEC_BYTES + 4 * (SPEC_ROWS - SPEC_FIELDS) <= BLOCK,
-	       "all fields have room");
+/* The function's id, 8 for each value, all structures, 4 for each text in them, and the word of faults. */
+_Static_assert(8 + 8 * SPEC_FIELDS + SPEC_BYTES + 4 * (SPEC_ROWS - SPEC_FIELDS) + 4 <= BLOCK, "all fields have room");
 _Static_assert(BLOCK % 8 == 0 && -WORD_AT <= (int)BPF_STACK_SIZE && BLOCK <= CALLTAP_PROGRAM_BYTES, "so has the block");
 
 /* What does not fit is counted, and the program refused (code.c). */
@@ -34,14 +34,26 @@ static inline void put(struct fetch *out, struct bpf_insn in)
 	out->count++;
 }
 
+static inline void put_alu_of(struct fetch *out, uint8_t operation, uint8_t to, uint8_t from)
+{
+	put(out, (struct bpf_insn){.code = (uint8_t)(BPF_ALU64 | BPF_X | operation), .dst_reg = to, .src_reg = from});
+}
+
 static inline void put_move(struct fetch *out, uint8_t to, uint8_t from)
 {
-	put(out, (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = to, .src_reg = from});
+	put_alu_of(out, BPF_MOV, to, from);
 }
 
 static inline void put_alu(struct fetch *out, uint8_t operation, uint8_t to, int32_t number)
 {
 	put(out, (struct bpf_insn){.code = (uint8_t)(BPF_ALU64 | BPF_K | operation), .dst_reg = to, .imm = number});
+}
+
+/* A number of 64 bits. */
+static inline void put_wide(struct fetch *out, uint8_t to, uint64_t number)
+{
+	put(out, (struct bpf_insn){.code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = to, .imm = (int32_t)number});
+	put(out, (struct bpf_insn){.imm = (int32_t)(number >> 32)});
 }
 
 static inline void put_number(struct fetch *out, uint8_t to, int32_t number)
@@ -72,6 +84,28 @@ static inline void put_load(struct fetch *out, uint8_t to, uint8_t base, size_t 
 		    .code = BPF_LDX | BPF_MEM | width(size), .dst_reg = to, .src_reg = base, .off = (int16_t)offset});
 }
 
+/* Load bytes of the stack that may lie anywhere, as members of packed structures do; other: a register that is lost. */
+static inline void put_load_anywhere(struct fetch *out, uint8_t to, uint8_t other, int32_t at, uint32_t size)
+{
+	int32_t word = at & ~7, bits = 8 * (at - word), all = 8 * (int32_t)size;
+
+	if (at % (int32_t)size == 0) {
+		put_load(out, to, BPF_FRAME, (size_t)at, size);
+		return;
+	}
+	put_load(out, to, BPF_FRAME, (size_t)word, 8);
+	put_alu(out, BPF_RSH, to, bits);
+	if (bits + all > 64) {
+		put_load(out, other, BPF_FRAME, (size_t)word + 8, 8);
+		put_alu(out, BPF_LSH, other, 64 - bits);
+		put_alu_of(out, BPF_OR, to, other);
+	}
+	if (all < 64) {
+		put_alu(out, BPF_LSH, to, 64 - all);
+		put_alu(out, BPF_RSH, to, 64 - all);
+	}
+}
+
 /* Store a register in the event's fixed part. */
 static inline void put_store(struct fetch *out, uint32_t place, uint8_t from, uint32_t size)
 {
@@ -79,6 +113,62 @@ static inline void put_store(struct fetch *out, uint32_t place, uint8_t from, ui
 				   .dst_reg = BPF_FRAME,
 				   .src_reg = from,
 				   .off = (int16_t)(place - BLOCK)});
+}
+
+/* An atomic operation of a register with the 8 bytes that lie so far behind the address in `at`. */
+static inline void put_atomic(struct fetch *out, int32_t operation, uint8_t at, size_t offset, uint8_t with)
+{
+	put(out, (struct bpf_insn){.code = BPF_STX | BPF_ATOMIC | BPF_DW,
+				   .dst_reg = at,
+				   .src_reg = with,
+				   .off = (int16_t)offset,
+				   .imm = operation});
+}
+
+/* Jump if the comparison of two registers is true; where to is said by put_target(). */
+static inline uint32_t put_compare(struct fetch *out, uint8_t operation, uint8_t left, uint8_t right)
+{
+	put(out, (struct bpf_insn){.code = (uint8_t)(BPF_JMP | BPF_X | operation), .dst_reg = left, .src_reg = right});
+	return out->count - 1;
+}
+
+/* As above, with a number. */
+static inline uint32_t put_test(struct fetch *out, uint8_t operation, uint8_t left, int32_t number)
+{
+	put(out, (struct bpf_insn){.code = (uint8_t)(BPF_JMP | BPF_K | operation), .dst_reg = left, .imm = number});
+	return out->count - 1;
+}
+
+static inline uint32_t put_way(struct fetch *out)
+{
+	put(out, (struct bpf_insn){.code = BPF_JMP | BPF_JA});
+	return out->count - 1;
+}
+
+/*
+ * Look up the thread's value at the index in a register, which the word takes: r0 is its address.  Returns the jump
+ * that is taken where there is none, for put_target().
+ */
+static inline uint32_t put_lookup(struct fetch *out, enum calltap_map_number map, uint8_t index)
+{
+	put(out, (struct bpf_insn){
+			 .code = BPF_STX | BPF_MEM | BPF_W, .dst_reg = BPF_FRAME, .src_reg = index, .off = WORD_AT});
+	put(out, (struct bpf_insn){.code = BPF_LD | BPF_IMM | BPF_DW,
+				   .dst_reg = BPF_REG_1,
+				   .src_reg = BPF_PSEUDO_MAP_FD,
+				   .imm = (int32_t)map});
+	put(out, (struct bpf_insn){0});
+	put_move(out, BPF_REG_2, BPF_FRAME);
+	put_add(out, BPF_REG_2, WORD_AT);
+	put_call(out, CALLTAP_HELPER_LOOKUP);
+	return put_test(out, BPF_JEQ, BPF_REG_0, 0);
+}
+
+/* The jump at that place leads to the next instruction. */
+static inline void put_target(struct fetch *out, uint32_t jump)
+{
+	if (jump < FETCH_INSNS)
+		out->insns[jump].off = (int16_t)(out->count - jump - 1);
 }
 
 /* Read `size` bytes at the address VALUE + offset into the word; the helper's result is in r0. */
@@ -99,8 +189,21 @@ static inline bool is_on_stack(const struct spec_field *field, uint32_t register
 
 static inline void put_base(struct fetch *out, const struct spec_field *field, uint32_t registers)
 {
+	static const uint8_t callers[] = {[SPEC_PID] = CALLTAP_HELPER_PID,
+					  [SPEC_TID] = CALLTAP_HELPER_TID,
+					  [SPEC_TIME] = CALLTAP_HELPER_TIME,
+					  [SPEC_STACK] = CALLTAP_HELPER_STACK};
 	size_t at = offsetof(struct calltap_program_context, result);
 
+	if (field->caller == SPEC_COMM)
+		return; /* helpers that take it look for it themselves */
+	if (field->caller) {
+		if (field->caller == SPEC_STACK)
+			put_move(out, BPF_REG_1, CONTEXT);
+		put_call(out, callers[field->caller]);
+		put_move(out, VALUE, BPF_REG_0);
+		return;
+	}
 	if (field->vector) {
 		put_number(out, BPF_REG_1, field->vector - 1);
 		put_call(out, CALLTAP_HELPER_VECTOR);

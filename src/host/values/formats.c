@@ -10,13 +10,12 @@
 #include <calltap/abi/record.h>
 #include <host/trace/writer.h>
 
-#include "fetch.h"
 #include "formats.h"
 
-#define TYPE_TEXT   16	       /* bytes of a type's name, with its NUL */
-#define STRINGS_MAX (1u << 20) /* of a chunk, at about */
-#define FORMATS_MAX 4096u      /* in a chunk */
-#define FORMAT_ROWS (SPEC_ROWS + 2)
+#define TYPE_TEXT   16			/* bytes of a type's name, with its NUL */
+#define STRINGS_MAX (1u << 20)		/* of a chunk, at about */
+#define FORMATS_MAX 4096u		/* in a chunk */
+#define FORMAT_ROWS (2 * SPEC_ROWS + 2) /* each may be a list */
 
 /* The rows and strings of a FORMATS chunk that are being made. */
 struct rows {
@@ -62,6 +61,9 @@ static uint32_t flags_of(const struct spec_field *field)
 		[SPEC_POINTER] = CALLTAP_FIELD_HEX | CALLTAP_FIELD_POINTER,
 		[SPEC_CHARS] = CALLTAP_FIELD_TEXT,
 		[SPEC_GROUP] = CALLTAP_FIELD_GROUP,
+		[SPEC_ARRAY] = CALLTAP_FIELD_TEXT,
+		[SPEC_GUARD] = CALLTAP_FIELD_ENUM | CALLTAP_FIELD_GUARD,
+		[SPEC_VIEW] = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_PLACED | CALLTAP_FIELD_COUNTED,
 		[SPEC_MISSING] = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING,
 	};
 
@@ -75,11 +77,12 @@ static void name_type(char text[TYPE_TEXT], const struct spec_field *field)
 {
 	static const char letters[] = {
 		[SPEC_UNSIGNED] = 'u', [SPEC_SIGNED] = 's', [SPEC_HEX] = 'x', [SPEC_FLOAT] = 'f'};
+	char letter = field->type < sizeof(letters) ? letters[field->type] : 'x';
 
 	if (field->type == SPEC_STRING)
 		snprintf(text, TYPE_TEXT, "string[%u]", field->size);
 	else
-		snprintf(text, TYPE_TEXT, "%c%u", letters[field->type], field->size * 8u);
+		snprintf(text, TYPE_TEXT, "%c%u", letter, field->size * 8u);
 }
 
 static void put_row(struct rows *rows, const struct format *format, uint32_t name, struct calltap_file_field row)
@@ -96,7 +99,8 @@ static void put_field(struct rows *rows, const struct format *format, uint32_t n
 	char type[TYPE_TEXT];
 	struct calltap_file_field row = {.field = put_string(rows, field->name),
 					 .offset = format->places[i],
-					 .size = field->type == SPEC_STRING ? 4 : field->size,
+					 .size = field->type == SPEC_STRING || field->type == SPEC_VIEW ? 4
+													: field->size,
 					 .flags = flags_of(field)};
 
 	if (!field->c_type)
@@ -120,6 +124,24 @@ static void put_field(struct rows *rows, const struct format *format, uint32_t n
 	put_row(rows, format, name, row);
 }
 
+/* What the field before is a list of. */
+static void put_element(struct rows *rows, const struct format *format, uint32_t name, const struct spec_field *list)
+{
+	const struct spec_field field = {
+		.type = list->element.type, .size = (uint16_t)list->element.size, .is_signed = list->element.is_signed};
+	char type[TYPE_TEXT] = "";
+	struct calltap_file_field row = {.field = put_string(rows, list->name),
+					 .size = list->element.size,
+					 .flags = flags_of(&field) | CALLTAP_FIELD_ELEMENT};
+
+	if (field.type == SPEC_MISSING)
+		row.flags = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_ELEMENT;
+	row.c_type = put_string(rows, type);
+	if (list->element.more)
+		row.more = put_string(rows, list->element.more);
+	put_row(rows, format, name, row);
+}
+
 static void put_format(struct rows *rows, const struct format *format)
 {
 	uint32_t name = put_string(rows, format->result ? "result" : "arguments"), number = put_string(rows, "u32");
@@ -129,14 +151,21 @@ static void put_format(struct rows *rows, const struct format *format)
 					    .c_type = number,
 					    .size = 4,
 					    .flags = CALLTAP_FIELD_FUNCTION});
-	put_row(rows, format, name,
-		(struct calltap_file_field){.field = put_string(rows, "faults"),
-					    .c_type = number,
-					    .offset = FETCH_FAULTS,
-					    .size = 4,
-					    .flags = CALLTAP_FIELD_FAULTS});
-	for (uint32_t i = 0; i < format->spec.count; i++)
+	if (format->faults)
+		put_row(rows, format, name,
+			(struct calltap_file_field){.field = put_string(rows, "faults"),
+						    .c_type = number,
+						    .offset = format->faults,
+						    .size = 4,
+						    .flags = CALLTAP_FIELD_FAULTS});
+	for (uint32_t i = 0; i < format->spec.count; i++) {
+		/* The map of counts tells what its number means. */
+		if (format->spec.fields[i].caller == SPEC_STACK)
+			continue;
 		put_field(rows, format, name, i);
+		if (format->spec.fields[i].element.size)
+			put_element(rows, format, name, &format->spec.fields[i]);
+	}
 }
 
 static int write_rows(const struct rows *rows, struct trace_writer *writer)
@@ -171,6 +200,28 @@ static int write_some(struct trace_writer *writer, const struct format *formats,
 	free(rows.list);
 	free(rows.strings);
 	return ret;
+}
+
+int formats_write_verdict(struct trace_writer *writer)
+{
+	static const char strings[] = "left out\0function\0u32\0verdict\0u8";
+	static const struct {
+		struct calltap_file_formats head;
+		struct calltap_file_field rows[2];
+		char strings[sizeof(strings)];
+	} chunk = {
+		.head = {2, sizeof(strings)},
+		.rows = {{.type = CALLTAP_EVENT_VERDICT,
+			  .field = 9,
+			  .c_type = 18,
+			  .size = 4,
+			  .flags = CALLTAP_FIELD_FUNCTION},
+			 {.type = CALLTAP_EVENT_VERDICT, .field = 22, .c_type = 30, .offset = 4, .size = 1}},
+		.strings = "left out\0function\0u32\0verdict\0u8",
+	};
+
+	return trace_writer_chunk(writer, CALLTAP_CHUNK_FORMATS, &chunk,
+				  sizeof(chunk.head) + sizeof(chunk.rows) + sizeof(strings));
 }
 
 int formats_write(struct trace_writer *writer, const struct format *formats, uint32_t count)

@@ -79,6 +79,11 @@ int64_t prototypes_find_own(struct prototypes *prototypes, const struct image *i
 	return place;
 }
 
+const struct types *prototypes_types(const struct prototypes *prototypes)
+{
+	return prototypes->types;
+}
+
 uint32_t prototypes_count(const struct prototypes *prototypes)
 {
 	return types_count(prototypes->types);
@@ -88,5 +93,5 @@ int prototypes_read(struct type_function *out, const struct prototypes *prototyp
 {
 	uint64_t address = types_address(prototypes->types, place);
 
-	return types_read(out, prototypes->types, place, "", address);
+	return types_read(out, prototypes->types, place, "", address, address);
 }

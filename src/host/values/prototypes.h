@@ -25,6 +25,7 @@ void prototypes_close(struct prototypes *prototypes); /* NULL: nothing is done *
 int64_t prototypes_find(struct prototypes *prototypes, const struct image *image, const struct object_site *source);
 /* The same of a function within the C library that has another name there, for its own use. */
 int64_t prototypes_find_own(struct prototypes *prototypes, const struct image *image, const struct object_site *source);
+const struct types *prototypes_types(const struct prototypes *prototypes);
 uint32_t prototypes_count(const struct prototypes *prototypes);
 /* For type_function_clear(), whatever is returned. */
 int prototypes_read(struct type_function *out, const struct prototypes *prototypes, uint32_t place)

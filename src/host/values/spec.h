@@ -2,24 +2,35 @@
  * What is to be fetched at a function's call or its return, as the user asks for it:
  *
  *     SPEC   = FIELD, and others behind blanks
- *     FIELD  = [NAME "="] FETCH [":" TYPE]
- *     FETCH  = "arg" N | "ret" | "%xmm" N | "+" OFFSET "(" FETCH ")" | "-" OFFSET "(" FETCH ")"
+ *     FIELD  = [NAME "="] (FETCH | PATH) [":" TYPE]
+ *     PATH   = NAME, and behind it any number of: "->" NAME, "." NAME, "[" N "]"
+ *     FETCH  = "arg" N | "ret" | VECTOR N | "+" OFFSET "(" FETCH ")" | "-" OFFSET "(" FETCH ")" | "$" CALLER
+ *     CALLER = "pid" | "tid" | "comm" | "time" | "stack"
+ *     VECTOR = "%xmm" | "%d" | "%fa"
  *     TYPE   = ("u" | "s" | "x") (8 | 16 | 32 | 64) | "f" (32 | 64) | "string" ["[" BYTES "]"]
  *
  * The words are those of the kernel's fetch arguments (Documentation/trace/kprobetrace.rst); "$" in front of "arg",
  * "retval" for "ret", and "ustring" are taken, too.  "arg1" is the first integer argument of the CPU's calling
  * convention.
  * "%xmm0" is the first register of floating-point arguments, which are counted apart; without a TYPE it is f64, a
- * double.  "ret:f64" is %xmm0, too.  The kernel has no such registers.
+ * double.  "ret:f64" is %xmm0, too.  AArch64's are "%d0", RISC-V's are "%fa0".  The kernel has no such registers.
+ * "$pid" and "$tid" are the process and the thread that calls, by their ids; "$comm" is the thread's name, a string of
+ * up to 15 bytes, as in the kernel; "$time" is the clock of the trace, in its ticks;
+ * "$stack" is the stack from which the call comes, for counts alone.
  * "+8(arg2)" is what lies at the address arg2 + 8.  A string is the text at the address that FETCH gives, or for
  * "+8(arg2):string" the text at arg2 + 8, as in the kernel.  Without a TYPE it is x64, 64 bits in base 16.
+ *
+ * PATH is C's: the NAME of an argument, or "ret", and what it leads to, by the types of the function (typed.h).  An
+ * argument's NAME alone is a PATH behind "FUNCTION: " and "NAME=" only, for functions' names have words, too.
  *
  * Callers: values.c, tests.  Context: host.  Pure.
  */
 #ifndef HOST_VALUES_SPEC_H
 #define HOST_VALUES_SPEC_H
 
+#include <ctype.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <calltap/diag.h>
@@ -30,7 +41,7 @@
 #define SPEC_OFFSETS   6u   /* of a FETCH */
 #define SPEC_ARGUMENTS 24u  /* N at the most */
 #define SPEC_SECOND    255u
-#define SPEC_REGISTERS 6u  /* arguments up to this N are in integer registers */
+#define SPEC_REGISTERS 6u  /* arguments up to this N are in integer registers, on each CPU */
 #define SPEC_NAME      64u /* bytes of a NAME, with its NUL */
 #define SPEC_TEXT      64u /* bytes of a string that has no bound of its own */
 
@@ -47,15 +58,37 @@ enum spec_type {
 	SPEC_POINTER,
 	SPEC_CHARS,
 	SPEC_GROUP,
+	SPEC_VIEW,  /* a text with a size, or a list, as a class says it */
+	SPEC_ARRAY, /* of a structure's bytes: a list */
+	SPEC_GUARD, /* of a structure's bytes: the value behind it is there, unless this number is `absent` */
 	SPEC_MISSING
+};
+
+/* What tells who calls. */
+enum spec_caller { SPEC_NO_CALLER, SPEC_PID, SPEC_TID, SPEC_COMM, SPEC_TIME, SPEC_STACK };
+
+/* What a class that stands for a text says of it (host/types/types.h). */
+struct spec_view {
+	uint8_t how, size, address_at, size_at, size_bytes;
+	uint32_t element; /* the size counts so many bytes */
+};
+
+/* What a list has; size 0: it is none.  SPEC_MISSING: what is not shown. */
+struct spec_element {
+	uint8_t type; /* enum spec_type */
+	bool is_signed;
+	uint32_t size;
+	char *more; /* SPEC_ENUM, as below */
 };
 
 struct spec_field {
 	char name[SPEC_NAME];
-	uint8_t argument; /* N, 0 = the result, SPEC_SECOND = its second register */
-	uint8_t vector;	  /* 0, or N + 1 of %xmmN, which is it in place of `argument` */
-	uint8_t type;	  /* enum spec_type */
-	uint16_t size;	  /* bytes: of the number, or of the string at the most */
+	uint8_t argument;    /* N, 0 = the result, SPEC_SECOND = its second register */
+	uint8_t vector;	     /* 0, or N + 1 of %xmmN (or so), which is it in place of `argument` */
+	uint8_t caller;	     /* enum spec_caller, which is it in place of `argument`; 0 = SPEC_NO_CALLER */
+	const char *vectors; /* the text in front of that N, NULL = nobody has named it */
+	uint8_t type;	     /* enum spec_type */
+	uint16_t size;	     /* bytes: of the number, or of the string at the most */
 	uint8_t offset_count;
 	int32_t offsets[SPEC_OFFSETS]; /* the innermost first */
 	bool is_signed;		       /* SPEC_ENUM: what has no name has a sign */
@@ -63,18 +96,27 @@ struct spec_field {
 	 * SPEC_GROUP: a structure, of which `size` bytes are taken.  Its members follow it, and are called
 	 * "group.member". at_address: the value is its address; else it is in registers, or on the stack.
 	 */
-	bool at_address, cut;			/* cut: it has more members, or SPEC_CHARS: more bytes */
-	uint8_t second_argument, second_vector; /* in registers: of its second 8 bytes, as above */
+	bool at_address, cut;  /* cut: it has more members, or SPEC_CHARS: more bytes */
+	struct spec_view view; /* SPEC_VIEW: placed as a SPEC_GROUP; `size` is of the text */
+	struct spec_element element;
+	uint8_t second_argument, second_vector; /* in registers: of its second part, as above */
+	uint8_t step; /* bytes from there to the next part, 0 = 8; a third one is in the next vector register */
 	/* A member: 1 + the place of its group in the spec, and its bytes there; its bits in these, bits == 0: all. */
 	uint8_t within, bit, bits;
 	uint16_t at;
-	char *c_type; /* as C writes it, for spec_clear(); NULL: of `type` */
-	char *more;   /* SPEC_ENUM: the names (abi/file.h); SPEC_MISSING: why; for spec_clear() */
+	/* A PATH, for spec_clear(), which is not followed yet: `type` is the user's if has_type is set.  NULL: none. */
+	char *path;
+	bool has_type;
+	uint8_t guard; /* 1 + the place in the spec of the SPEC_GUARD that says whether it is there; 0: it always is */
+	uint64_t absent; /* SPEC_GUARD; `more` has its name */
+	char *c_type;	 /* as C writes it, for spec_clear(); NULL: of `type` */
+	char *more;	 /* SPEC_ENUM, SPEC_GUARD: the names (abi/file.h); SPEC_MISSING: why; for spec_clear() */
 };
 
 struct spec {
 	struct spec_field fields[SPEC_ROWS];
 	uint32_t count;
+	bool sums; /* counting: there is a number behind the `count` fields, which is added up by them */
 };
 
 /* A text that is being read.  The first reason for a refusal at the farthest place counts. */
@@ -83,6 +125,15 @@ struct spec_reader {
 	const char *wrong; /* where the text stops making sense */
 	const char *why;   /* what is wrong there, NULL = nothing so far */
 };
+
+/* May the letter stand in a name of C? */
+static inline bool spec_is_word(char letter)
+{
+	return isalnum((unsigned char)letter) || letter == '_';
+}
+
+/* The bytes of a name of C at the beginning of the text; 0: there is none. */
+size_t spec_word_length(const char *text);
 
 /* Note the reason, if it is of the farthest place so far; returns false. */
 bool spec_refuse(struct spec_reader *reader, const char *why);
@@ -96,11 +147,25 @@ bool spec_take_fetch(struct spec_reader *reader, struct spec_field *field, bool 
 int spec_parse(struct spec *out, size_t *function, const char *text, bool result, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 
+/* True if some field is a PATH. */
+bool spec_has_path(const struct spec *spec);
+/* The bytes of a PATH at the beginning of the text; 0: there is none.  *steps: it is more than a NAME. */
+size_t spec_path_length(const char *text, bool *steps);
+/*
+ * Read the PATH at the beginning of the text, and ":" TYPE behind one that has steps, as fields of a condition are
+ * called: "name.member[2].other:u32"; the bytes it takes.  What is too long has the name "".
+ */
+size_t spec_read_path(char name[SPEC_NAME], const char *text);
+
+/* Read the PATH at the beginning of the text, and ":" TYPE behind it, as a spec of one field; false: there is none. */
+bool spec_parse_path(struct spec *out, const char *text);
+
 /* True if the text is a FUNCTION alone, whose values are those that its types tell. */
 bool spec_is_function(const char *text);
 /* True if both fetch the same, and show it alike. */
 bool spec_equal(const struct spec *a, const struct spec *b);
 int spec_copy(struct spec *out, const struct spec *spec) __attribute__((warn_unused_result)); /* -ENOMEM: nothing */
+void spec_clear_field(struct spec_field *field);
 void spec_clear(struct spec *spec);
 
 #endif

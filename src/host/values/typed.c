@@ -24,6 +24,7 @@ struct row {
 struct typed {
 	struct row *rows;
 	uint32_t count;
+	uint32_t registers; /* that integer arguments have */
 	char *agent_path;
 	bool looked;		       /* for the prototypes, when the first function was asked for */
 	struct prototypes *prototypes; /* of the C library; NULL: there are none */
@@ -48,11 +49,12 @@ static uint16_t (*unset_numbers(uint32_t count))[TYPED_OF]
 	return numbers;
 }
 
-int typed_create(struct typed **out, const char *agent_path)
+int typed_create(struct typed **out, const char *agent_path, uint32_t registers)
 {
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
+	(*out)->registers = registers;
 	(*out)->agent_path = strdup(agent_path);
 	return (*out)->agent_path ? 0 : -ENOMEM;
 }
@@ -124,6 +126,12 @@ static struct row *row_of(struct typed *typed, const struct image *image)
 	return &rows[typed->count++];
 }
 
+/* The first instruction that is the function's own: no-ops and a call of the profiler's are not. */
+static uint64_t code_of(const struct object_site *source)
+{
+	return site_has_block(source) ? source->function : source->address + source->code_off;
+}
+
 /* Headers say more of the C library's functions than its own DWARF: names for flags. */
 static struct found find(struct typed *typed, const struct image *image, const struct object_site *source)
 {
@@ -136,6 +144,9 @@ static struct found find(struct typed *typed, const struct image *image, const s
 	row = row_of(typed, image);
 	if (row && row->types && source->kind != SITE_LIBCALL)
 		found = (struct found){.row = row, .place = types_find(row->types, source->function)};
+	/* GCC has functions of AArch64 and RISC-V begin behind the no-ops of -fpatchable-function-entry. */
+	if (found.place < 0 && row && row->types && source->kind != SITE_LIBCALL)
+		found = (struct found){.row = row, .place = types_find(row->types, code_of(source))};
 	if (found.place < 0)
 		found = (struct found){.place = prototypes_find_own(prototypes, image, source), .prototype = true};
 	return found;
@@ -171,18 +182,44 @@ static const uint8_t spec_types[] = {
 	[TYPE_UNSIGNED] = SPEC_UNSIGNED, [TYPE_SIGNED] = SPEC_SIGNED, [TYPE_BOOL] = SPEC_BOOL,
 	[TYPE_CHAR] = SPEC_CHAR,	 [TYPE_ENUM] = SPEC_ENUM,     [TYPE_POINTER] = SPEC_POINTER,
 	[TYPE_TEXT] = SPEC_STRING,	 [TYPE_FLOAT] = SPEC_FLOAT,   [TYPE_CHARS] = SPEC_CHARS,
+	[TYPE_ARRAY] = SPEC_ARRAY,	 [TYPE_VIEW] = SPEC_VIEW,     [TYPE_GUARD] = SPEC_GUARD,
 	[TYPE_OTHER] = SPEC_MISSING,
 };
+
+static int put_element(struct spec_field *field, const struct type_look *look)
+{
+	const struct type_look *element = look->element;
+	uint32_t shown;
+
+	field->view.element = look->view.element;
+	if (!element)
+		return 0;
+	field->element.type = spec_types[element->kind];
+	field->element.is_signed = element->is_signed;
+	field->element.size = look->kind == TYPE_VIEW ? look->view.element : element->size;
+	if (look->kind == TYPE_VIEW) {
+		shown = element->kind == TYPE_OTHER ? 0 : TYPES_ELEMENTS * field->element.size;
+		field->size = (uint16_t)(shown < SPEC_TEXT ? shown : SPEC_TEXT);
+	}
+	if (element->kind != TYPE_ENUM)
+		return 0;
+	field->element.more = strdup(element->names);
+	return field->element.more ? 0 : -ENOMEM;
+}
 
 /* How a value of the type is shown. */
 static int put_look(struct spec_field *field, const struct type_look *look)
 {
 	field->type = spec_types[look->kind];
-	field->size = look->kind == TYPE_TEXT ? SPEC_TEXT : look->size;
+	field->size = look->kind == TYPE_TEXT || look->kind == TYPE_VIEW ? SPEC_TEXT : look->size;
 	field->is_signed = look->is_signed;
 	field->cut = look->cut;
-	if (look->kind != TYPE_ENUM)
-		return 0;
+	field->view = (struct spec_view){look->view.how,     look->view.size,	    look->view.address_at,
+					 look->view.size_at, look->view.size_bytes, 0};
+	if (look->kind != TYPE_ENUM && look->kind != TYPE_GUARD)
+		return put_element(field, look);
+	if (look->kind == TYPE_GUARD)
+		field->absent = strtoull(strchr(look->names, '=') + 1, NULL, 16);
 	field->more = strdup(look->names);
 	return field->more ? 0 : -ENOMEM;
 }
@@ -195,19 +232,29 @@ static uint64_t argument_of(const struct type_value *value, uint32_t registers)
 	return value->in_register ? value->in_register : registers + 1u + value->on_stack / 8;
 }
 
-static int put_field(struct spec_field *field, const struct type_value *value, uint32_t registers)
+/* False: a program does not get there. */
+static bool put_place(struct spec_field *field, const struct type_value *value, uint32_t registers)
 {
 	uint64_t argument = argument_of(value, registers);
 
+	if (argument >= SPEC_SECOND || (!value->in_vector && value->on_stack % 8))
+		return false;
+	field->argument = (uint8_t)argument;
+	field->vector = value->in_vector;
+	return true;
+}
+
+static int put_field(struct spec_field *field, const struct type_value *value, uint32_t registers)
+{
 	field->c_type = strdup(value->look.type);
 	if (!field->c_type)
 		return -ENOMEM;
 	if (value->missing)
 		return put_missing(field, value->missing);
-	if (argument >= SPEC_SECOND || (!value->in_vector && value->on_stack % 8))
+	if (!put_place(field, value, registers))
 		return put_missing(field, "far");
-	field->argument = (uint8_t)argument;
-	field->vector = value->in_vector;
+	field->at_address = value->look.kind == TYPE_VIEW && value->at_address;
+	field->offset_count = value->indirect;
 	return put_look(field, &value->look);
 }
 
@@ -218,6 +265,7 @@ static void place_result(struct spec_field *field, const struct type_value *valu
 	field->vector = value->in_vector;
 	field->second_argument = value->second_register == 2 ? SPEC_SECOND : 0;
 	field->second_vector = value->second_vector;
+	field->step = value->step;
 }
 
 /* What is left for structures. */
@@ -259,6 +307,7 @@ static int put_member(struct spec *out, const struct spec_field *group, uint32_t
 	field->at = (uint16_t)member->offset;
 	field->bit = member->bit;
 	field->bits = member->bits;
+	field->guard = member->guard ? (uint8_t)(within + 1 + member->guard) : 0;
 	field->c_type = strdup(member->look.type);
 	if (!field->c_type)
 		return -ENOMEM;
@@ -301,70 +350,247 @@ static int put_rest(struct spec *out, uint32_t rest)
 	return put_missing(field, why);
 }
 
-static int put_result(struct spec *out, const struct type_value *value)
+static int put_result(struct spec *out, const struct type_value *value, const char *name, struct room *room)
 {
-	struct room room = {SPEC_ROWS - 1, SPEC_BYTES};
 	struct spec_field *field = &out->fields[out->count++];
 	int ret;
 
-	memcpy(field->name, "ret", sizeof("ret"));
+	snprintf(field->name, sizeof(field->name), "%s", name);
 	ret = put_field(field, value, 0);
 	place_result(field, value);
-	return ret ? ret : put_members(out, value, &room);
+	return ret ? ret : put_members(out, value, room);
 }
 
-static int put_argument(struct spec *out, const struct type_value *value, uint32_t number, uint32_t registers,
+static int put_argument(struct spec *out, const struct type_value *value, const char *name, uint32_t registers,
 			struct room *room)
 {
 	struct spec_field *field = &out->fields[out->count++];
 	int ret;
 
-	if (value->name[0])
-		snprintf(field->name, sizeof(field->name), "%s", value->name);
-	else
-		snprintf(field->name, sizeof(field->name), "arg%u", number);
+	snprintf(field->name, sizeof(field->name), "%s", name);
 	ret = put_field(field, value, registers);
-	field->second_argument = value->second_register;
+	field->second_argument = value->second_on_stack ? (uint8_t)(registers + 1) : value->second_register;
 	field->second_vector = value->second_vector;
+	field->step = value->step;
 	return ret ? ret : put_members(out, value, room);
 }
 
-int typed_translate(struct spec *out, const struct type_function *function, bool result, uint32_t registers)
+int typed_translate(struct spec *out, const struct typed_function *of, bool result)
 {
+	const struct type_function *function = &of->function;
 	uint32_t all = function->count + function->more;
 	uint32_t shown = all > SPEC_FIELDS ? SPEC_FIELDS - 1 : all;
 	struct room room = {SPEC_ROWS - (shown < all ? shown + 1 : shown), SPEC_BYTES};
 	int ret = 0;
 
 	*out = (struct spec){0};
-	if (result)
-		return function->has_result ? put_result(out, &function->result) : 0;
-	for (uint32_t i = 0; i < shown && !ret; i++)
-		ret = put_argument(out, &function->arguments[i], i + 1, registers, &room);
+	if (result) {
+		room.rows = SPEC_ROWS - 1;
+		return function->has_result ? put_result(out, &function->result, "ret", &room) : 0;
+	}
+	for (uint32_t i = 0; i < shown && !ret; i++) {
+		const struct type_value *value = &function->arguments[i];
+		char number[16];
+
+		snprintf(number, sizeof(number), "arg%u", i + 1);
+		ret = put_argument(out, value, value->name[0] ? value->name : number, of->registers, &room);
+	}
 	return !ret && shown < all ? put_rest(out, all - shown) : ret;
 }
 
-/* The first instruction that is the function's own: no-ops and a call of the profiler's are not. */
-static uint64_t code_of(const struct object_site *source)
+int typed_read(struct typed_function *out, struct typed *typed, const struct image *image,
+	       const struct object_site *source)
 {
-	return site_has_block(source) ? source->function : source->address + source->code_off;
-}
-
-int typed_spec(struct spec *out, struct typed *typed, const struct image *image, const struct object_site *source,
-	       bool result)
-{
-	struct type_function function;
 	struct found found = find(typed, image, source);
-	int ret;
 
-	*out = (struct spec){0};
+	*out = (struct typed_function){.place = (uint32_t)found.place, .registers = typed->registers};
 	if (found.place < 0)
 		return -ENOENT;
-	ret = found.prototype
-		      ? prototypes_read(&function, typed->prototypes, (uint32_t)found.place)
-		      : types_read(&function, found.row->types, (uint32_t)found.place, source->symbol, code_of(source));
+	if (found.prototype) {
+		out->types = prototypes_types(typed->prototypes);
+		out->symbol = "";
+		return prototypes_read(&out->function, typed->prototypes, out->place);
+	}
+	out->types = found.row->types;
+	out->symbol = source->symbol;
+	return types_read(&out->function, found.row->types, out->place, source->symbol, source->function,
+			  code_of(source));
+}
+
+void typed_function_clear(struct typed_function *function)
+{
+	type_function_clear(&function->function);
+}
+
+/* Paths that are being followed. */
+struct follower {
+	struct spec *out;
+	const struct typed_function *of;
+	struct room room;
+	bool result;
+	enum typed_for use;
+	char *why; /* TYPED_WHY bytes */
+};
+
+/* The argument that a path begins with, or the result; NULL: there is none. */
+static const struct type_value *base_of(const struct follower *follower, const char *name)
+{
+	const struct type_function *function = &follower->of->function;
+
+	if (follower->result)
+		return function->has_result ? &function->result : NULL;
+	for (uint32_t i = 0; i < function->count; i++)
+		if (!strcmp(function->arguments[i].name, name))
+			return &function->arguments[i];
+	return NULL;
+}
+
+/* Show what lies at the end, which is of the kind, as the user says; loads: addresses on the way there. */
+static void put_own_type(struct spec_field *field, const struct spec_field *asked, enum type_kind kind, uint8_t loads)
+{
+	if (kind == TYPE_VIEW)
+		return;
+	field->type = asked->type;
+	field->size = asked->size;
+	/* The last offset leads to the text itself. */
+	if (asked->type == SPEC_STRING && kind != TYPE_TEXT && kind != TYPE_CHARS && loads)
+		field->offset_count++;
+	if (asked->type != SPEC_STRING && kind == TYPE_TEXT && loads)
+		field->offset_count--;
+	free(field->c_type);
+	field->c_type = NULL;
+	free(field->more);
+	field->more = NULL;
+}
+
+static int put_end(struct follower *follower, struct spec_field *field, const struct spec_field *asked,
+		   const struct type_path *path)
+{
+	const struct type_value *value = &path->value;
+	int ret = put_look(field, &value->look);
+
+	field->c_type = strdup(value->look.type);
+	if (ret || !field->c_type)
+		return -ENOMEM;
+	if (field->type == SPEC_CHARS) {
+		field->type = SPEC_STRING;
+		field->cut = false;
+	}
+	field->at_address = value->look.kind == TYPE_VIEW;
+	field->offset_count = path->count;
+	for (uint8_t i = 0; i < path->count; i++)
+		field->offsets[i] = path->offsets[i];
+	_Static_assert(SPEC_OFFSETS > TYPES_STEPS, "a text may be one farther");
+	if (asked->has_type)
+		put_own_type(field, asked, value->look.kind, path->count);
+	else if (follower->use == TYPED_FOR_SHOW)
+		return put_members(follower->out, value, &follower->room);
+	return 0;
+}
+
+static int follow(struct follower *follower, struct spec_field *field, const struct spec_field *asked, const char *name,
+		  size_t word)
+{
+	const struct typed_function *of = follower->of;
+	struct type_path path;
+	int ret = types_follow(&path, of->types, of->place, of->symbol, follower->result ? NULL : name,
+			       asked->path + word);
+
+	if (ret == -EINVAL || ret == -ENOENT)
+		snprintf(follower->why, TYPED_WHY, "%s: %s", asked->path, path.why[0] ? path.why : "it leads nowhere");
+	if (!ret && path.bits && follower->use != TYPED_FOR_COMPARE) {
+		snprintf(follower->why, TYPED_WHY, "%s: a field of bits; its structure shows it", asked->path);
+		ret = -EINVAL;
+	}
+	field->bit = path.bit;
+	field->bits = path.bits;
 	if (!ret)
-		ret = typed_translate(out, &function, result, FETCH_REGISTERS_X86_64);
-	type_function_clear(&function);
+		ret = put_end(follower, field, asked, &path);
+	type_path_clear(&path);
+	return ret == -ENOENT ? -EINVAL : ret;
+}
+
+/* Leave out what the last value leads to, from this field on. */
+static int make_own(struct follower *follower, uint32_t first)
+{
+	struct spec *out = follower->out;
+	struct spec_field *field = &out->fields[first];
+
+	while (out->count > first + 1)
+		spec_clear_field(&out->fields[--out->count]);
+	if (field->type != SPEC_GROUP)
+		return 0;
+	if (!field->at_address) {
+		snprintf(follower->why, TYPED_WHY, "%s is a structure: name one of its members", field->name);
+		return -EINVAL;
+	}
+	field->type = SPEC_POINTER;
+	field->size = 8;
+	field->at_address = false;
+	return 0;
+}
+
+/* The argument itself, or the result. */
+static int put_whole(struct follower *follower, const struct spec_field *asked, const struct type_value *base)
+{
+	uint32_t first = follower->out->count;
+	int ret = follower->result
+			  ? put_result(follower->out, base, asked->name, &follower->room)
+			  : put_argument(follower->out, base, asked->name, follower->of->registers, &follower->room);
+
+	if (!ret && (follower->use != TYPED_FOR_SHOW || asked->has_type))
+		ret = make_own(follower, first);
+	if (!ret && asked->has_type && !base->missing)
+		put_own_type(&follower->out->fields[first], asked, base->look.kind, 0);
+	return ret;
+}
+
+/* Put what one path leads to behind the others. */
+static int put_path(struct follower *follower, const struct spec_field *asked)
+{
+	char name[SPEC_NAME];
+	size_t word = strcspn(asked->path, "-.[");
+	const struct type_value *base;
+	struct spec_field *field;
+
+	snprintf(name, sizeof(name), "%.*s", (int)word, asked->path);
+	base = base_of(follower, name);
+	if (!base) {
+		snprintf(follower->why, TYPED_WHY, follower->result ? "it has no result" : "it has no argument '%s'",
+			 name);
+		return -EINVAL;
+	}
+	if (!asked->path[word])
+		return put_whole(follower, asked, base);
+	field = &follower->out->fields[follower->out->count++];
+	memcpy(field->name, asked->name, sizeof(field->name));
+	/* Where it lies is not known: so nothing can be said of what it leads to. */
+	if (base->nowhere || !put_place(field, base, follower->of->registers))
+		return put_field(field, base, follower->of->registers);
+	if (follower->result)
+		place_result(field, base);
+	return follow(follower, field, asked, name, word);
+}
+
+int typed_follow(struct spec *out, const struct typed_function *of, bool result, const struct spec *asked,
+		 enum typed_for use, char why[TYPED_WHY])
+{
+	struct follower follower = {
+		out, of, .room = {SPEC_ROWS - asked->count, SPEC_BYTES}, .result = result, .use = use, .why = why};
+	int ret = 0;
+
+	*out = (struct spec){0};
+	why[0] = 0;
+	for (uint32_t i = 0; i < asked->count && !ret; i++) {
+		if (asked->fields[i].path)
+			ret = put_path(&follower, &asked->fields[i]);
+		else
+			out->fields[out->count++] = asked->fields[i]; /* a FETCH owns nothing */
+		if (!ret && use != TYPED_FOR_SHOW && asked->fields[i].path && out->fields[i].type == SPEC_MISSING) {
+			snprintf(why, TYPED_WHY, "%s is not available (%s)", asked->fields[i].path,
+				 out->fields[i].more);
+			ret = -EINVAL;
+		}
+	}
 	return ret;
 }

@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include <calltap/abi/control.h>
+#include <calltap/abi/maps.h>
 #include <calltap/abi/program.h>
 #include <host/elf/filter.h>
 #include <host/sealed.h>
 #include <host/session/session.h>
 
+#include "bucket.h"
 #include "code.h"
 #include "condition.h"
 #include "fetch.h"
@@ -22,77 +24,28 @@
 #include "spec.h"
 #include "typed.h"
 #include "values.h"
+#include "values_impl.h"
 
 #define CHOICES_MAX 4096
-
-struct entry {
-	struct filter_set *filters;
-	char *function;
-	struct spec spec; /* of no fields: what the function's types tell */
-	bool result;
-	uint16_t number; /* of its program, if it has a SPEC */
-	bool known;	 /* without SPEC: a function that it names has types */
-	/* Without SPEC: the first function that it names and that has none, and its file; "" = there is none. */
-	char unknown[128], object[128];
-	char split[128]; /* a file beside it that has its debug information, and is not read; "" = there is none */
-};
-
-/* A condition for a function's calls. */
-struct choice {
-	struct filter_set *filters;
-	char *text, *function;	    /* function: NULL until values_begin() */
-	struct condition condition; /* waits: it is read again for each function */
-	enum calltap_verdict otherwise;
-	bool known;	/* waits: types of a function have told it */
-	uint16_t never; /* waits: the number of the program that records no call; 0 = it is not made yet */
-	bool told;	/* and that those of another have not was said */
-	char why[768];	/* waits: why types of the first such function have not; "" = there is none */
-};
-
-/* What a program was made of, besides a function's types. */
-struct made {
-	uint16_t condition, entry;
-};
-
-struct values {
-	struct entry *list;
-	uint16_t count;
-	struct choice *choices;
-	uint16_t choice_count;
-	struct entry all[2]; /* for functions that none of these names: what types tell of calls, of returns */
-	bool has_all;
-	struct format *programs; /* by their number - 1 */
-	uint16_t program_count;
-	struct made *made; /* programs of conditions that types tell, by their number less `first` */
-	uint32_t made_count;
-	uint16_t first;
-	uint16_t next;	    /* number of a program that what types tell needs */
-	uint16_t described; /* of these, in the trace */
-	bool full;	    /* a program had no room */
-	bool told_full;	    /* and that was said */
-	struct typed *typed;
-	int fd;	      /* for targets: read only; -1 = values_begin() has not made it */
-	char *memory; /* CALLTAP_PROGRAMS_SIZE bytes */
-	struct code code;
-};
 
 int values_create(struct values **out)
 {
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
-	(*out)->fd = -1;
+	(*out)->fd = (*out)->counts_fd = -1;
 	return 0;
 }
 
-static void clear_entry(struct entry *entry)
+void values_clear_entry(struct entry *entry)
 {
 	filter_set_destroy(entry->filters);
+	free(entry->text);
 	free(entry->function);
 	spec_clear(&entry->spec);
 }
 
-static void clear_choice(struct choice *choice)
+void values_clear_choice(struct choice *choice)
 {
 	filter_set_destroy(choice->filters);
 	free(choice->function);
@@ -104,35 +57,53 @@ void values_destroy(struct values *values)
 	if (!values)
 		return;
 	for (uint16_t i = 0; i < values->count; i++)
-		clear_entry(&values->list[i]);
+		values_clear_entry(&values->list[i]);
 	for (uint16_t i = 0; i < values->choice_count; i++)
-		clear_choice(&values->choices[i]);
+		values_clear_choice(&values->choices[i]);
+	for (uint32_t i = 0; i < values->ask_count; i++)
+		values_clear_choice(&values->asks[i]);
 	free(values->list);
 	free(values->choices);
 	for (uint16_t i = 0; i < values->program_count; i++)
 		spec_clear(&values->programs[i].spec);
 	free(values->programs);
 	free(values->made);
+	spec_clear(&values->sum);
 	typed_destroy(values->typed);
 	if (values->memory)
 		munmap(values->memory, CALLTAP_PROGRAMS_SIZE);
+	if (values->counts)
+		munmap(values->counts, sizeof(*values->counts));
 	if (values->fd >= 0)
 		close(values->fd);
+	if (values->counts_fd >= 0)
+		close(values->counts_fd);
 	free(values);
 }
 
-static int fill_entry(struct entry *entry, const char *text, bool result, struct calltap_diag *diag)
+static int fill_entry(struct entry *entry, const char *text, bool result, bool counts, struct calltap_diag *diag)
 {
 	size_t length = strlen(text);
 	int ret = 0;
 
 	*entry = (struct entry){.result = result};
 	if (!spec_is_function(text))
-		ret = spec_parse(&entry->spec, &length, text, result, diag);
+		ret = counts ? values_take_counted(entry, text, &length, diag)
+			     : spec_parse(&entry->spec, &length, text, result, diag);
+	for (uint32_t i = 0; !ret && !counts && i < entry->spec.count; i++)
+		if (entry->spec.fields[i].caller == SPEC_STACK)
+			ret = calltap_diag_set(
+				diag, -EINVAL,
+				"'%s': calls are counted by their stacks, and not shown with them; as in "
+				"calltap count 'malloc: $stack'",
+				text);
 	if (ret)
 		return ret;
+	entry->plain = counts && !entry->spec.count;
+	entry->follows = spec_has_path(&entry->spec);
 	entry->function = strndup(text, length);
-	if (!entry->function || filter_set_create(&entry->filters))
+	entry->text = strdup(text);
+	if (!entry->function || !entry->text || filter_set_create(&entry->filters))
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
 	return filter_set_add(entry->filters, FILTER_TRACE, entry->function, diag);
 }
@@ -146,16 +117,21 @@ int values_add(struct values *values, const char *text, bool result, struct call
 		values->list = list;
 	if (!list || values->count == UINT16_MAX - CALLTAP_EVENT_VALUES)
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
-	ret = fill_entry(&list[values->count], text, result, diag);
+	ret = fill_entry(&list[values->count], text, result, values->counts != NULL, diag);
 	if (ret)
-		clear_entry(&list[values->count]);
+		values_clear_entry(&list[values->count]);
 	else
 		values->count++;
 	return ret;
 }
 
-int values_choose_by(struct values *values, const char *text, bool hides, struct calltap_diag *diag)
+int values_choose_by(struct values *values, const char *text, enum values_way way, struct calltap_diag *diag)
 {
+	static const struct choice by_way[] = {
+		[VALUES_IF] = {.otherwise = {CALLTAP_VERDICT_LEAVE_OUT, CALLTAP_VERDICT_LEAVE_OUT}},
+		[VALUES_ONLY_IF] = {.otherwise = {CALLTAP_VERDICT_HIDE, CALLTAP_VERDICT_HIDE}},
+		[VALUES_TREE] = {.otherwise = {CALLTAP_VERDICT_LEAVE_OUT, CALLTAP_VERDICT_HIDE}},
+	};
 	struct choice *list = reallocarray(values->choices, values->choice_count + 1u, sizeof(*list));
 	struct choice *choice;
 
@@ -164,7 +140,7 @@ int values_choose_by(struct values *values, const char *text, bool hides, struct
 	if (!list || values->choice_count == CHOICES_MAX)
 		return calltap_diag_set(diag, -ENOMEM, "there are too many conditions");
 	choice = &list[values->choice_count];
-	*choice = (struct choice){.otherwise = hides ? CALLTAP_VERDICT_HIDE : CALLTAP_VERDICT_LEAVE_OUT};
+	*choice = by_way[way];
 	choice->text = strdup(text);
 	if (!choice->text)
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
@@ -172,10 +148,24 @@ int values_choose_by(struct values *values, const char *text, bool hides, struct
 	return 0;
 }
 
+int values_ask(struct values *values, const char *text, uint32_t number, struct calltap_diag *diag)
+{
+	struct choice *ask = &values->asks[values->ask_count];
+
+	if (values->ask_count == VALUES_ASKS || number >= VALUES_ASKS)
+		return calltap_diag_set(diag, -E2BIG, "there are more than %u triggers with values", VALUES_ASKS);
+	*ask = (struct choice){.number = number};
+	ask->text = strdup(text);
+	if (!ask->text)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	values->ask_count++;
+	return 0;
+}
+
 bool values_hide(const struct values *values)
 {
 	for (uint16_t i = 0; values && i < values->choice_count; i++)
-		if (values->choices[i].otherwise == CALLTAP_VERDICT_HIDE)
+		if (values->choices[i].otherwise[0] == CALLTAP_VERDICT_HIDE)
 			return true;
 	return false;
 }
@@ -185,41 +175,95 @@ bool values_tell(const struct values *values)
 	return values && (values->count || values->has_all);
 }
 
-/* The values of calls that an entry names for just this text. */
-static const struct spec *names_of(const void *arg, const char *function, size_t length)
+bool values_any(const struct values *values)
+{
+	return values_tell(values) || (values && (values->choice_count || values->ask_count));
+}
+
+/* Does the spec name a value of the function's own, and not just who calls? */
+static bool names_some(const struct spec *spec)
+{
+	for (uint32_t i = 0; i < spec->count; i++)
+		if (!spec->fields[i].caller)
+			return true;
+	return false;
+}
+
+/* The values of calls, or of returns, that an entry names for just this text. */
+static const struct spec *names_of(const void *arg, const char *function, size_t length, bool result)
 {
 	const struct values *values = arg;
 
 	for (uint16_t i = 0; i < values->count; i++) {
 		const struct entry *entry = &values->list[i];
 
-		if (!entry->result && strlen(entry->function) == length && !strncmp(entry->function, function, length))
-			return entry->spec.count ? &entry->spec : &condition_later;
+		if (entry->result == result && strlen(entry->function) == length &&
+		    !strncmp(entry->function, function, length))
+			return names_some(&entry->spec) && !entry->follows ? &entry->spec : &condition_later;
 	}
 	return &condition_later;
 }
 
-static int read_choice(const struct values *values, struct choice *choice, struct calltap_diag *diag)
+static int read_text(const struct values *values, struct choice *choice, struct calltap_diag *diag)
 {
 	size_t length;
 	int ret = condition_parse(&choice->condition, &length, choice->text, names_of, values, diag);
 
 	if (ret)
 		return ret;
+	if (values->counts && !values->list[0].result && condition_uses(&choice->condition) & CONDITION_AT_RETURN)
+		return calltap_diag_set(diag, -EINVAL,
+					"condition '%.200s': calls are counted when they begin, and nobody knows the "
+					"result then; count by results, as in '%.100s: ret'",
+					choice->text, values->list[0].function);
 	choice->function = strndup(choice->text, length);
 	if (!choice->function || filter_set_create(&choice->filters))
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
-	for (const struct choice *other = values->choices; other != choice; other++)
-		if (!strcmp(other->function, choice->function))
-			return calltap_diag_set(diag, -EINVAL, "'%s' has two conditions; join them by && or || in one",
-						choice->function);
 	return filter_set_add(choice->filters, FILTER_TRACE, choice->function, diag);
 }
 
-/* Programs with a condition have numbers behind the others: for each one the program without values, then with each. */
+static int read_choice(const struct values *values, struct choice *choice, struct calltap_diag *diag)
+{
+	int ret = read_text(values, choice, diag);
+
+	for (const struct choice *other = values->choices; other != choice && !ret; other++)
+		if (!strcmp(other->function, choice->function))
+			ret = calltap_diag_set(diag, -EINVAL, "'%s' has two conditions; join them by && or || in one",
+					       choice->function);
+	return ret;
+}
+
+/* What is known at the call is gone at the return, and a call keeps arguments for its own condition alone. */
+static const char *refusal_of(const struct condition *condition)
+{
+	return condition_uses(condition) == (CONDITION_AT_CALL | CONDITION_AT_RETURN)
+		       ? "what a trigger waits for is about arguments or about the result, and not about both"
+		       : NULL;
+}
+
+static int read_ask(const struct values *values, struct choice *ask, struct calltap_diag *diag)
+{
+	int ret = read_text(values, ask, diag);
+	/* What waits is looked at when types tell what its names are. */
+	const char *why = ret || ask->condition.waits ? NULL : refusal_of(&ask->condition);
+
+	return why ? calltap_diag_set(diag, -EINVAL, "condition '%.200s': %s", ask->text, why) : ret;
+}
+
+/*
+ * Programs with a condition have numbers behind the others: for each condition the program of a call without values,
+ * then with those of each entry, at the call or at the return, as it says; then that of a return without values.
+ * entry: 1 + its place in the list, or 0.
+ */
 static uint16_t number_of(const struct values *values, uint16_t choice, uint16_t entry)
 {
-	return (uint16_t)(1u + values->count + choice * (values->count + 1u) + entry);
+	return (uint16_t)(values->base + 1u + values->count + choice * (values->count + 2u) + entry);
+}
+
+/* 1 + the place of the entry whose own program has the number; 0 = there is none. */
+static uint16_t entry_of(const struct values *values, uint16_t number)
+{
+	return number > values->base && number <= values->base + values->count ? (uint16_t)(number - values->base) : 0;
 }
 
 void values_add_all(struct values *values)
@@ -228,12 +272,28 @@ void values_add_all(struct values *values)
 	values->all[1].result = true;
 }
 
+/* choice NULL: there is no condition in front. */
+static void compile(const struct values *values, struct fetch *fetch, const struct spec *spec,
+		    const struct choice *choice, bool result, const struct fetch_ask *asks, uint32_t ask_count)
+{
+	uint32_t registers = values->code.cpu->registers;
+
+	if (values->counts)
+		fetch_compile_count(fetch, values_part(values, result), spec, registers,
+				    choice ? &choice->condition : NULL, &values->buckets);
+	else
+		fetch_compile_asking(fetch, spec->count ? spec : NULL, registers, choice ? &choice->condition : NULL,
+				     choice ? choice->otherwise[result] : CALLTAP_VERDICT_RECORD, result, asks,
+				     ask_count);
+}
+
 /*
  * Compile a program for the spec, which is the program's from then on; choice: in front of it, a condition that is
  * false where it says otherwise, NULL = none.
  */
-static int make_program_if(struct values *values, const struct spec *spec, bool result, uint16_t number,
-			   const struct choice *choice, struct calltap_diag *diag)
+static int make_program_asking(struct values *values, const struct spec *spec, bool result, uint16_t number,
+			       const struct choice *choice, const struct fetch_ask *asks, uint32_t ask_count,
+			       struct calltap_diag *diag)
 {
 	struct format *programs = reallocarray(values->programs, values->program_count + 1u, sizeof(*programs));
 	struct fetch *fetch = malloc(sizeof(*fetch));
@@ -243,20 +303,35 @@ static int make_program_if(struct values *values, const struct spec *spec, bool 
 	if (programs)
 		values->programs = programs;
 	if (programs && fetch && number <= UINT16_MAX - CALLTAP_EVENT_VALUES) {
-		fetch_compile_if(fetch, spec->count ? spec : NULL, FETCH_REGISTERS_X86_64,
-				 choice ? &choice->condition : NULL,
-				 choice ? choice->otherwise : CALLTAP_VERDICT_RECORD);
-		ret = code_put(&values->code, number, type, fetch, diag);
+		ret = values_refuse_numbers(values, spec, diag);
+		if (!ret)
+			compile(values, fetch, spec, choice, result, asks, ask_count);
+		if (!ret)
+			ret = values_refuse_key(values, spec, fetch, diag);
+		if (!ret)
+			ret = code_put(&values->code, number, type, fetch, diag);
 	}
 	if (!ret && spec->count) {
 		struct format *format = &programs[values->program_count++];
 
-		*format = (struct format){
-			.spec = *spec, .result = result, .number = number, .type = type, .chosen = choice != NULL};
+		*format = (struct format){.spec = *spec,
+					  .faults = fetch->faults,
+					  .result = result,
+					  .number = number,
+					  .type = type,
+					  .chosen = choice || ask_count};
 		memcpy(format->places, fetch->places, sizeof(format->places));
+		if (values->buckets.kind)
+			bucket_change(&format->spec, &values->buckets);
 	}
 	free(fetch);
 	return ret;
+}
+
+static int make_program_if(struct values *values, const struct spec *spec, bool result, uint16_t number,
+			   const struct choice *choice, struct calltap_diag *diag)
+{
+	return make_program_asking(values, spec, result, number, choice, NULL, 0, diag);
 }
 
 static int make_program(struct values *values, const struct spec *spec, bool result, uint16_t number,
@@ -265,21 +340,23 @@ static int make_program(struct values *values, const struct spec *spec, bool res
 	return make_program_if(values, spec, result, number, NULL, diag);
 }
 
-/* Compile a condition, alone and in front of the values of each entry for calls. */
+/* Compile a condition, alone and in front of the values of each entry. */
 static int make_choice(struct values *values, uint16_t number, struct fetch *fetch, struct calltap_diag *diag)
 {
 	const struct choice *choice = &values->choices[number];
+	const struct spec none = {.count = 0};
 	int ret = 0;
 
-	for (uint16_t i = 0; i <= values->count && !ret; i++) {
-		const struct entry *entry = i ? &values->list[i - 1] : NULL;
+	for (uint16_t i = 0; i <= values->count + 1 && !ret; i++) {
+		const struct entry *entry = i && i <= values->count ? &values->list[i - 1] : NULL;
+		bool result = entry ? entry->result : i != 0;
 
-		if (entry && (entry->result || !entry->number))
+		if ((entry && !entry->number) || !values_decides(&choice->condition, result))
 			continue;
-		fetch_compile_if(fetch, entry ? &entry->spec : NULL, FETCH_REGISTERS_X86_64, &choice->condition,
-				 choice->otherwise);
-		ret = code_put(&values->code, number_of(values, number, i), entry ? CALLTAP_EVENT_VALUES + i - 1u : 0,
-			       fetch, diag);
+		compile(values, fetch, entry ? &entry->spec : &none, choice, result, NULL, 0);
+		ret = code_put(&values->code, number_of(values, number, i),
+			       entry && entry->spec.count ? CALLTAP_EVENT_VALUES + values->base + i - 1u : 0, fetch,
+			       diag);
 	}
 	if (ret == -E2BIG && diag)
 		(void)calltap_diag_set(diag, ret, "condition '%.200s': it is too complex", choice->text);
@@ -293,7 +370,7 @@ static int make_choices(struct values *values, struct calltap_diag *diag)
 
 	if (!fetch)
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
-	if (values->choice_count * (values->count + 1u) + values->count > CALLTAP_PROGRAMS_MAX - 1)
+	if (values->base + values->choice_count * (values->count + 2u) + values->count > CALLTAP_PROGRAMS_MAX - 1)
 		ret = calltap_diag_set(diag, -E2BIG,
 				       "there are more values and conditions than programs have room for");
 	for (uint16_t i = 0; i < values->choice_count && !ret; i++) {
@@ -322,23 +399,59 @@ static int make_memory(struct values *values)
 	return ret;
 }
 
-int values_begin(struct values *values, const char *agent_path, struct calltap_diag *diag)
+/* What the SPEC says has to be what the program's CPU has. */
+static int check_cpu(const struct spec *spec, const struct code_cpu *cpu, struct calltap_diag *diag)
 {
-	int ret = make_memory(values);
+	for (uint32_t i = 0; i < spec->count; i++) {
+		const struct spec_field *field = &spec->fields[i];
+
+		if (field->vectors && strcmp(field->vectors, cpu->vectors) != 0)
+			return calltap_diag_set(diag, -EINVAL,
+						"%%%s%u: the program's CPU has no such register; its floating-point "
+						"arguments are %%%s0 to %%%s7",
+						field->vectors, field->vector - 1u, cpu->vectors, cpu->vectors);
+		if (field->type == SPEC_FLOAT && !field->offset_count && field->argument &&
+		    field->argument <= cpu->registers)
+			return calltap_diag_set(diag, -EINVAL,
+						"arg%u is an integer on the program's CPU; its floating-point "
+						"arguments are %%%s0 to %%%s7",
+						field->argument, cpu->vectors, cpu->vectors);
+	}
+	return 0;
+}
+
+int values_begin(struct values *values, uint16_t machine, const char *agent_path, struct calltap_diag *diag)
+{
+	const struct code_cpu *cpu = code_cpu_find(machine);
+	int ret = cpu ? make_memory(values) : -ENOTSUP;
 
 	if (!ret)
-		ret = typed_create(&values->typed, agent_path);
+		ret = typed_create(&values->typed, agent_path, cpu->registers);
 	if (ret)
 		return calltap_diag_set(diag, ret, "there is no memory for values: %s", strerror(-ret));
-	code_begin(&values->code, values->memory);
+	code_begin(&values->code, values->memory, cpu);
+	ret = values_compile(values, diag);
+	for (uint32_t i = 0; i < values->ask_count && !ret; i++)
+		ret = read_ask(values, &values->asks[i], diag);
+	return ret;
+}
+
+int values_compile(struct values *values, struct calltap_diag *diag)
+{
+	int ret = 0;
+
 	for (uint16_t i = 0; i < values->count && !ret; i++) {
 		struct entry *entry = &values->list[i];
 
-		entry->number = entry->spec.count ? (uint16_t)(i + 1) : 0;
-		if (entry->number)
+		entry->number =
+			(entry->spec.count || entry->plain) && !entry->follows ? (uint16_t)(values->base + i + 1) : 0;
+		ret = check_cpu(&entry->spec, values->code.cpu, diag);
+		if (entry->number && !ret)
 			ret = make_program(values, &entry->spec, entry->result, entry->number, diag);
 	}
 	values->first = values->next = number_of(values, values->choice_count, 0);
+	if (values->counts && !ret)
+		ret = values_make_others(values, diag);
 	return ret ? ret : make_choices(values, diag);
 }
 
@@ -352,23 +465,42 @@ static uint16_t find_program(const struct values *values, const struct spec *spe
 	return 0;
 }
 
-/* Make the program of what a function's types tell, or find it: its number, or TYPED_NONE. */
-static uint16_t program_by_types(struct values *values, const struct image *image, const struct object_site *source,
-				 bool result)
+/* As make_program(), and behind it the one of returns that adds up. */
+static int make_programs(struct values *values, const struct spec *spec, bool result, uint16_t number,
+			 struct calltap_diag *diag)
 {
+	int ret = values->sum_is_result ? values_make_summing(values, spec, (uint16_t)(number + 1), diag) : 0;
+
+	return ret ? ret : make_program(values, spec, result, number, diag);
+}
+
+static bool tells(const struct spec *spec)
+{
+	return spec->count || spec->sums;
+}
+
+/* Make the program of what a function's types tell, or find it: its number, or TYPED_NONE. */
+static uint16_t program_by_types(struct values *values, struct entry *entry, const struct image *image,
+				 const struct object_site *source)
+{
+	struct calltap_diag diag = {0};
 	struct spec spec;
 	uint16_t number = TYPED_NONE;
-	int ret = typed_spec(&spec, values->typed, image, source, result);
+	int ret = values_told(&spec, values, entry, image, source);
 
 	if (!ret && spec.count)
-		number = find_program(values, &spec, result);
-	if (!ret && spec.count && !number)
-		ret = make_program(values, &spec, result, values->next, NULL);
-	if (!ret && spec.count && !number) {
-		spec = (struct spec){0};
-		number = values->next++;
+		number = find_program(values, &spec, entry->result);
+	if (!ret && tells(&spec) && !number)
+		ret = make_programs(values, &spec, entry->result, values->next, &diag);
+	if (!ret && tells(&spec) && !number) {
+		if (spec.count) /* it is the format's */
+			spec = (struct spec){0};
+		number = values->next;
+		values->next = (uint16_t)(values->next + 1 + values->sum_is_result);
 	}
 	values->full |= ret == -E2BIG || ret == -ENOMEM;
+	if (ret && diag.text[0] && !values->refused[0])
+		snprintf(values->refused, sizeof(values->refused), "%s", diag.text);
 	spec_clear(&spec);
 	return number;
 }
@@ -395,9 +527,24 @@ static uint16_t number_by_types(struct values *values, struct entry *entry, cons
 		return 0;
 	}
 	entry->known = true;
+	/* What is kept for the function is what all that its types tell takes. */
+	if (entry->follows)
+		return program_by_types(values, entry, image, source);
 	if (*number == TYPED_UNSET)
-		*number = program_by_types(values, image, source, entry->result);
+		*number = program_by_types(values, entry, image, source);
 	return *number;
+}
+
+/* The program for functions of which nobody knows whether the condition is true: no call is recorded. */
+static uint16_t program_never(struct values *values, struct choice *choice)
+{
+	const struct choice never = {.otherwise = {choice->otherwise[0]},
+				     .condition = {.node_count = 1}}; /* the number 0 */
+	const struct spec none = {.count = 0};
+
+	if (!choice->never && !make_program_if(values, &none, false, values->next, &never, NULL))
+		choice->never = values->next++;
+	return choice->never;
 }
 
 static void choose(struct values *values, struct values_choice *choice, struct entry *entry, const struct image *image,
@@ -407,13 +554,26 @@ static void choose(struct values *values, struct values_choice *choice, struct e
 
 	if (!*number)
 		*number = entry->number ? entry->number : number_by_types(values, entry, image, source);
+	/* Without a program its calls would be recorded. */
+	if (!*number && values->counts)
+		choice->entry = program_never(values, &values->uncounted);
+	else if (values->sum_is_result)
+		choice->exit = entry_of(values, *number) ? values->summing : (uint16_t)(*number + 1);
 }
 
-static const struct spec *names_told(const void *arg, const char *function, size_t length)
+/* What a function's types tell, for conditions. */
+struct told {
+	const struct values *values;
+	struct spec specs[2]; /* of calls, of returns */
+};
+
+/* Names that entries give to values of this text's functions are all that there are. */
+static const struct spec *names_told(const void *arg, const char *function, size_t length, bool result)
 {
-	(void)function;
-	(void)length;
-	return arg;
+	const struct told *told = arg;
+	const struct spec *names = names_of(told->values, function, length, result);
+
+	return names == &condition_later ? &told->specs[result] : names;
 }
 
 /* No types tell what the condition is about: no call is recorded. */
@@ -428,15 +588,15 @@ static void note_unread(struct values *values, struct choice *choice, const stru
 		snprintf(choice->why, sizeof(choice->why), "%s", why);
 	else if (split)
 		snprintf(choice->why, sizeof(choice->why),
-			 "condition '%.200s': it names arguments, and debug information that tells them is in files of "
+			 "condition '%.200s': it names values, and debug information that tells them is in files of "
 			 "its own "
-			 "(-gsplit-dwarf), as %.100s, which are not read; build without that, or give them names by "
-			 "--args",
+			 "(-gsplit-dwarf), as %.100s, which are not read; build without that, or say them, as arg1:s32 "
+			 "and ret:s32",
 			 choice->text, split);
 	else
 		snprintf(choice->why, sizeof(choice->why),
-			 "condition '%.200s': it names arguments, and %.100s has no debug information of '%.100s' that "
-			 "would tell them; build with -g, or give them names by --args",
+			 "condition '%.200s': it names values, and %.100s has no debug information of '%.100s' that "
+			 "would tell them; build with -g, or say them, as arg1:s32 and ret:s32",
 			 choice->text, slash ? slash + 1 : image->path, object_site_short_name(image->object, source));
 }
 
@@ -444,64 +604,72 @@ static void note_unread(struct values *values, struct choice *choice, const stru
 static bool read_told(struct values *values, struct choice *read, struct choice *choice, const struct image *image,
 		      const struct object_site *source)
 {
+	struct told told = {.values = values};
 	struct calltap_diag diag = {0};
-	struct spec names;
+	char why[TYPED_WHY];
 	size_t length;
 	int ret;
 
-	*read = (struct choice){.otherwise = choice->otherwise};
-	ret = typed_spec(&names, values->typed, image, source, false);
+	*read = (struct choice){.otherwise = {choice->otherwise[0], choice->otherwise[1]}};
+	ret = values_tell_condition(told.specs, values, choice->text, image, source, why);
 	if (!ret)
-		ret = condition_parse(&read->condition, &length, choice->text, names_told, &names, &diag);
-	spec_clear(&names);
+		ret = condition_parse(&read->condition, &length, choice->text, names_told, &told, &diag);
+	spec_clear(&told.specs[0]);
+	spec_clear(&told.specs[1]);
+	if (ret == -EINVAL && why[0])
+		(void)calltap_diag_set(&diag, ret, "condition '%.200s': %s", choice->text, why);
 	if (ret)
 		note_unread(values, choice, image, source, diag.text[0] ? diag.text : NULL);
 	return !ret;
 }
 
-/* The program for functions of which nobody knows whether the condition is true: no call is recorded. */
-static uint16_t program_never(struct values *values, struct choice *choice)
-{
-	const struct choice never = {.otherwise = choice->otherwise, .condition = {.node_count = 1}}; /* the number 0 */
-	const struct spec none = {.count = 0};
-
-	if (!choice->never && !make_program_if(values, &none, false, values->next, &never, NULL))
-		choice->never = values->next++;
-	return choice->never;
-}
-
-/* What is shown of the function's calls, as a copy. */
+/* What is shown of the function's calls, or of its returns, by the program with that number, as a copy. */
 static int spec_of_entry(struct spec *out, struct values *values, uint16_t entry, const struct image *image,
 			 const struct object_site *source)
 {
-	if (entry && entry <= values->count)
-		return spec_copy(out, &values->list[entry - 1].spec);
 	*out = (struct spec){0};
-	return entry ? typed_spec(out, values->typed, image, source, false) : 0;
+	if (entry_of(values, entry))
+		return spec_copy(out, &values->list[entry_of(values, entry) - 1].spec);
+	/* A program that counts in buckets has another format. */
+	if (entry && values->counts)
+		return values_told(out, values, &values->list[0], image, source);
+	for (uint16_t i = 0; entry && i < values->program_count; i++)
+		if (values->programs[i].number == entry)
+			return spec_copy(out, &values->programs[i].spec);
+	return 0;
 }
 
-/* Make the program of a condition with what is shown of the function's calls, of which types tell either. */
+#define NO_PROGRAM UINT16_MAX
+
+/*
+ * Make the program of a condition with what is shown of the function's calls, or of its returns (entry: the program
+ * without the condition), of which types tell either.  NO_PROGRAM: that cannot be.
+ */
 static uint16_t program_if(struct values *values, struct choice *choice, uint16_t entry, const struct image *image,
-			   const struct object_site *source)
+			   const struct object_site *source, bool result)
 {
-	struct choice read = {.otherwise = choice->otherwise, .condition = choice->condition};
+	struct choice read = {.otherwise = {choice->otherwise[0], choice->otherwise[1]},
+			      .condition = choice->condition};
 	uint16_t number = values->next;
 	struct spec spec;
 	int ret;
 
 	if (choice->condition.waits && !read_told(values, &read, choice, image, source))
-		return program_never(values, choice);
+		return NO_PROGRAM;
 	choice->known = true;
+	if (!values_decides(&read.condition, result))
+		return entry;
 	ret = spec_of_entry(&spec, values, entry, image, source);
 	if (!ret)
-		ret = make_program_if(values, &spec, false, number, &read, NULL);
+		ret = make_program_if(values, &spec, result, number, &read, NULL);
+	if (ret || !spec.count) /* else it is the format's */
+		spec_clear(&spec);
 	if (!ret) {
 		values->next++;
 		return number;
 	}
-	spec_clear(&spec);
 	values->full |= ret == -E2BIG || ret == -ENOMEM;
-	return program_never(values, choice);
+	return NO_PROGRAM;
 }
 
 /*
@@ -536,30 +704,144 @@ static void note_made(struct values *values, uint16_t number, uint16_t condition
 	values->made[i] = (struct made){condition, entry};
 }
 
-/* The program of a function's calls with a condition; entry: the one without. */
+/* The program of a function's calls, or returns, with a condition; entry: the one without.  NO_PROGRAM as above. */
 static uint16_t number_if(struct values *values, uint16_t condition, uint16_t entry, const struct image *image,
-			  const struct object_site *source)
+			  const struct object_site *source, bool result)
 {
 	struct choice *choice = &values->choices[condition];
-	uint16_t *number;
+	uint16_t *number =
+		typed_number(values->typed, image, source, result ? TYPED_CONDITION_RETURN : TYPED_CONDITION);
+	uint16_t made;
 
-	if (!choice->condition.waits && entry <= values->count)
-		return number_of(values, condition, entry);
-	number = typed_number(values->typed, image, source, TYPED_CONDITION);
 	if (!number) {
 		note_unread(values, choice, image, source, NULL);
-		return program_never(values, choice);
+		return NO_PROGRAM;
 	}
-	if (!is_made_of(values, *number, condition, entry)) {
-		*number = program_if(values, choice, entry, image, source);
-		note_made(values, *number, condition, entry);
+	if (is_made_of(values, *number, condition, entry))
+		return *number;
+	made = program_if(values, choice, entry, image, source, result);
+	if (made == NO_PROGRAM)
+		return made;
+	number = typed_number(values->typed, image, source, result ? TYPED_CONDITION_RETURN : TYPED_CONDITION);
+	if (number)
+		*number = made;
+	note_made(values, made, condition, entry);
+	return made;
+}
+
+/* Put a condition in front of what the function's calls and returns tell. */
+static void put_condition(struct values *values, struct values_choice *choice, uint16_t condition,
+			  const struct image *image, const struct object_site *source)
+{
+	const struct condition *about = &values->choices[condition].condition;
+	uint16_t entry = choice->entry, exit = choice->exit;
+	uint16_t of_entry = entry_of(values, entry), of_exit = entry_of(values, exit);
+
+	if (!about->waits && !entry == !of_entry && (!exit == !of_exit || exit == values->summing)) {
+		if (values_decides(about, false))
+			choice->entry = number_of(values, condition, of_entry);
+		if (values_decides(about, true))
+			choice->exit = number_of(values, condition, exit ? of_exit : values->count + 1);
+		return;
 	}
-	return *number;
+	choice->exit = number_if(values, condition, exit, image, source, true);
+	choice->entry =
+		choice->exit == NO_PROGRAM ? NO_PROGRAM : number_if(values, condition, entry, image, source, false);
+	if (choice->entry != NO_PROGRAM)
+		return;
+	choice->entry = program_never(values, &values->choices[condition]);
+	choice->exit = 0;
+}
+
+/* What is asked about a function, as its types have it. */
+struct asked {
+	struct choice condition; /* in front of what it tells; has_condition */
+	bool has_condition;
+	struct choice reads[VALUES_ASKS];
+	uint32_t count;
+};
+
+static void copy_read(struct choice *read, const struct choice *choice)
+{
+	*read = (struct choice){.otherwise = {choice->otherwise[0], choice->otherwise[1]},
+				.condition = choice->condition};
+}
+
+/* Read the condition and the questions; false: there is nothing to ask. */
+static bool read_asked(struct values *values, struct asked *asked, uint16_t condition, const struct image *image,
+		       const struct object_site *source)
+{
+	asked->has_condition = condition != CHOICES_MAX;
+	if (asked->has_condition)
+		copy_read(&asked->condition, &values->choices[condition]);
+	if (asked->has_condition && asked->condition.condition.waits &&
+	    !read_told(values, &asked->condition, &values->choices[condition], image, source))
+		return false; /* no call is recorded */
+	for (uint32_t i = 0; i < values->ask_count; i++) {
+		struct choice *ask = &values->asks[i], *read = &asked->reads[asked->count];
+		const char *why;
+
+		if (!filter_set_names_site(ask->filters, image->object, source))
+			continue;
+		copy_read(read, ask);
+		if (ask->condition.waits && !read_told(values, read, ask, image, source))
+			continue;
+		why = refusal_of(&read->condition);
+		if (why && !ask->why[0])
+			snprintf(ask->why, sizeof(ask->why), "condition '%.200s': %s", ask->text, why);
+		if (why)
+			continue;
+		ask->known = true;
+		read->number = ask->number;
+		asked->count++;
+	}
+	return asked->count > 0;
+}
+
+/* Make the program of the function's call, or of its return, with what is asked then; plain: without that. */
+static uint16_t program_asking(struct values *values, const struct asked *asked, struct values_choice plain,
+			       uint16_t without, const struct image *image, const struct object_site *source,
+			       bool result)
+{
+	const struct choice *condition =
+		asked->has_condition && values_decides(&asked->condition.condition, result) ? &asked->condition : NULL;
+	struct fetch_ask asks[VALUES_ASKS];
+	uint32_t count = 0;
+	struct spec spec;
+	int ret;
+
+	for (uint32_t i = 0; i < asked->count; i++)
+		if (values_decides(&asked->reads[i].condition, result))
+			asks[count++] = (struct fetch_ask){&asked->reads[i].condition, asked->reads[i].number};
+	if (!count)
+		return without;
+	ret = spec_of_entry(&spec, values, result ? plain.exit : plain.entry, image, source);
+	if (!ret)
+		ret = make_program_asking(values, &spec, result, values->next, condition, asks, count, NULL);
+	if (!ret)
+		return values->next++;
+	spec_clear(&spec);
+	values->full |= ret == -E2BIG || ret == -ENOMEM;
+	return without;
+}
+
+/* Put what triggers ask about the function in front of all else. */
+static void put_asks(struct values *values, struct values_choice *choice, struct values_choice plain,
+		     uint16_t condition, const struct image *image, const struct object_site *source)
+{
+	struct asked *asked = calloc(1, sizeof(*asked));
+
+	if (asked && read_asked(values, asked, condition, image, source)) {
+		choice->entry = program_asking(values, asked, plain, choice->entry, image, source, false);
+		choice->exit = program_asking(values, asked, plain, choice->exit, image, source, true);
+	}
+	values->full |= !asked;
+	free(asked);
 }
 
 struct values_choice values_choose(struct values *values, const struct image *image, const struct object_site *source)
 {
-	struct values_choice choice = {0};
+	struct values_choice choice = {0}, plain;
 	uint16_t condition = CHOICES_MAX;
 
 	/* Each filter is asked in any case: one that matches is not one that has matched nothing. */
@@ -572,8 +854,13 @@ struct values_choice values_choose(struct values *values, const struct image *im
 		if (filter_set_names_site(values->choices[i].filters, image->object, source) &&
 		    condition == CHOICES_MAX)
 			condition = i;
+	plain = choice;
 	if (condition != CHOICES_MAX)
-		choice.entry = number_if(values, condition, choice.entry, image, source);
+		put_condition(values, &choice, condition, image, source);
+	if (values && values->counts)
+		values_choose_other(values, &choice);
+	if (values && values->ask_count)
+		put_asks(values, &choice, plain, condition, image, source);
 	return choice;
 }
 
@@ -600,88 +887,24 @@ const char *values_unmatched(const struct values *values)
 	return NULL;
 }
 
-static bool is_unknown(const struct entry *entry)
-{
-	return !entry->number && !entry->known && entry->unknown[0];
-}
-
-static int refuse_split(const struct entry *entry, const char *option, struct calltap_diag *diag)
-{
-	return calltap_diag_set(
-		diag, -ENODATA,
-		"%sdebug information of %s in %s is in files of its own (-gsplit-dwarf), as %s, which are not "
-		"read; build without that, or say what to show by --args; --allow-no-match goes on without",
-		option, entry->unknown, entry->object, entry->split);
-}
-
-int values_check(const struct values *values, struct calltap_diag *diag)
-{
-	for (uint16_t i = 0; values && i < values->count; i++) {
-		const struct entry *entry = &values->list[i];
-
-		if (is_unknown(entry) && entry->split[0])
-			return refuse_split(entry, "", diag);
-		if (is_unknown(entry))
-			return calltap_diag_set(diag, -ENODATA,
-						"%s has no debug information of '%s', so it says not what to show; "
-						"build with -g, or say it, as in '%s:%s'; --allow-no-match goes on "
-						"without",
-						entry->object, entry->unknown, entry->function,
-						entry->result ? "ret" : "arg1");
-	}
-	for (uint16_t i = 0; values && i < values->choice_count; i++)
-		if (values->choices[i].why[0] && !values->choices[i].known)
-			return calltap_diag_set(diag, -ENODATA, "%s", values->choices[i].why);
-	if (values && is_unknown(&values->all[0]) && values->all[0].split[0])
-		return refuse_split(&values->all[0], "--auto-args: ", diag);
-	if (values && is_unknown(&values->all[0]))
-		return calltap_diag_set(diag, -ENODATA,
-					"--auto-args: none of the functions that are traced has debug information, "
-					"as %s of %s; build with -g, or say what to show by --args; --allow-no-match "
-					"goes on without",
-					values->all[0].unknown, values->all[0].object);
-	return 0;
-}
-
-/* A condition that some functions' types tell, and others' do not. */
-static void tell_unread(struct choice *choice, struct session *session)
-{
-	if (!choice->why[0] || !choice->known || choice->told)
-		return;
-	choice->told = true;
-	session_diagnose(session, "calls of some functions are left out: %s", choice->why);
-}
-
-int values_describe(struct values *values, struct session *session)
-{
-	struct instance *first = session_first(session);
-	int ret;
-
-	if (!values || !first)
-		return 0;
-	if (values->full && !values->told_full) {
-		values->told_full = true;
-		session_diagnose(session, "there are more kinds of values than programs have room for: some functions "
-					  "show none");
-	}
-	for (uint16_t i = 0; i < values->choice_count; i++)
-		tell_unread(&values->choices[i], session);
-	if (values->described == values->program_count)
-		return 0;
-	ret = formats_write(first->writer, values->programs + values->described,
-			    values->program_count - values->described);
-	if (!ret)
-		values->described = values->program_count;
-	return ret;
-}
-
-int values_welcome(const struct values *values, struct target *target)
+int values_welcome(const struct values *values, struct target *target, bool one)
 {
 	struct calltap_msg_programs message = {.head = {CALLTAP_MSG_PROGRAMS, sizeof(message)},
 					       .size = CALLTAP_PROGRAMS_SIZE};
 
-	if (!values || target->row.start == CALLTAP_START_FORK)
+	const struct calltap_msg_counts counts = {.head = {CALLTAP_MSG_COUNTS, sizeof(counts)},
+						  .size = sizeof(*values->counts),
+						  .flags = (one ? CALLTAP_COUNTS_ONE : 0) |
+							   (values && values->newest ? CALLTAP_COUNTS_NEWEST : 0)};
+	int ret = 0;
+
+	/* Of a parent that gets the programs just now the child may have none, or have them. */
+	if (!values || (target->row.start == CALLTAP_START_FORK && !values->late))
 		return 0;
+	if (values->counts)
+		ret = channel_send(target->socket, &counts, sizeof(counts), &values->counts_fd, 1);
+	if (ret)
+		return ret;
 	target->owed.programs = true;
 	return channel_send(target->socket, &message, sizeof(message), &values->fd, 1);
 }
@@ -691,8 +914,10 @@ int values_answer(struct session *session, struct target *target, const struct c
 	if (!target->owed.programs || done->error > 0)
 		return -EPROTO;
 	target->owed.programs = false;
-	if (done->error)
-		session_diagnose(session, "no values were fetched in process %d: %s", (int)target->pid,
-				 strerror(-done->error));
+	pthread_cond_broadcast(&session->answered);
+	if (done->error && !(session->images.values->late && done->error == -EINVAL))
+		session_diagnose(session, "no %s in process %d: %s",
+				 session->images.values->counts ? "calls were counted" : "values were fetched",
+				 (int)target->pid, strerror(-done->error));
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "by_value.h"
+#include "names.h"
 
 bool by_value_is(const char *text)
 {
@@ -70,15 +71,16 @@ static int compare_rows(const void *left, const void *right)
 
 static char *text_of(const struct by_value *by, const char *function, const char *value)
 {
+	struct names_text all = {function, (uint32_t)strlen(function)};
+	int length, bare = (int)names_without_parameters(all);
 	char *text;
-	int length;
 
 	if (!by->result)
-		length = asprintf(&text, "%s(%s=%s)", function, by->name, value);
+		length = asprintf(&text, "%.*s(%s=%s)", bare, function, by->name, value);
 	else if (strcmp(by->name, "ret") != 0)
-		length = asprintf(&text, "%s() = (%s=%s)", function, by->name, value);
+		length = asprintf(&text, "%.*s() = (%s=%s)", bare, function, by->name, value);
 	else
-		length = asprintf(&text, "%s() = %s", function, value);
+		length = asprintf(&text, "%.*s() = %s", bare, function, value);
 	return length < 0 ? NULL : text;
 }
 

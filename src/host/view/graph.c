@@ -77,6 +77,58 @@ int graph_callers(struct tree *callers, const struct tree *tree, const bool *mat
 	return err;
 }
 
+/* What graph_functions() knows while it goes down a path. */
+struct path {
+	uint32_t *function; /* per node of the tree: its function's node in the graph */
+	uint32_t *nodes;    /* nodes of the graph, from the outermost call down */
+	uint32_t *open;	    /* per function's node: how often it is in `nodes` */
+};
+
+static int add_functions(struct tree *graph, const struct tree *tree, struct path *path)
+{
+	int64_t depth = -1, known = 0;
+	int err = 0;
+
+	for (uint32_t at = TREE_ROOT; !err && (at = tree_next(tree, at, false, &depth)) != TREE_NONE;) {
+		struct tree_node weight = tree->nodes[at];
+		uint32_t function = path->function[at], edge = TREE_NONE;
+
+		while (known > depth)
+			path->open[path->nodes[--known]]--;
+		if (path->open[function])
+			weight.total_ns = 0;
+		path->nodes[known++] = function;
+		path->open[function]++;
+		add_counts(&graph->nodes[function], &weight);
+		if (depth)
+			edge = tree_child(graph, path->nodes[depth - 1], weight.function, &err);
+		if (edge != TREE_NONE)
+			add_counts(&graph->nodes[edge], &weight);
+	}
+	return err;
+}
+
+int graph_functions(struct tree *graph, uint32_t *functions, const struct tree *tree)
+{
+	struct path path = {.function = calloc(tree->count, sizeof(*path.function)),
+			    .nodes = calloc(tree->count, sizeof(*path.nodes)),
+			    .open = calloc((size_t)tree->count + 1, sizeof(*path.open))};
+	int err = path.function && path.nodes && path.open ? 0 : -ENOMEM;
+
+	for (uint32_t i = 1; i < tree->count && !err; i++) {
+		path.function[i] = tree_child(graph, TREE_ROOT, tree->nodes[i].function, &err);
+		err = err ? err : path.function[i] == TREE_NONE ? -ENOSPC : 0;
+	}
+	*functions = graph->count - 1;
+	if (!err)
+		err = add_functions(graph, tree, &path);
+	add_counts(&graph->nodes[TREE_ROOT], &tree->nodes[TREE_ROOT]);
+	free(path.function);
+	free(path.nodes);
+	free(path.open);
+	return err;
+}
+
 /* Per node: true if its function matches the glob; *any: at least one does. */
 static bool *mark_matches(const struct trace *trace, const struct tree *tree, const char *glob, bool *any)
 {
@@ -137,7 +189,7 @@ int graph_run(const struct trace *trace, const struct view_filter *filter, const
 
 	if (err)
 		return calltap_diag_set(diag, err, "out of memory for the call tree");
-	err = tree_build(&tree, trace, filter, 0, walk, diag);
+	err = tree_build(&(struct tree_builder){.tree = &tree}, trace, filter, walk, diag);
 	if (!err && tree.count == 1)
 		err = calltap_diag_set(diag, -ENODATA,
 				       "the trace has no calls with a duration here: record with '-p function_graph', "

@@ -1,7 +1,7 @@
 /*
  * The merged call graph: of the whole trace, or around one function.
  *
- * Caller: the command `graph`.  Context: host.  graph.c derives the trees, graph_text.c prints them.
+ * Callers: the command `graph`, the exporters.  Context: host.  graph.c derives the trees, graph_text.c prints them.
  */
 #ifndef HOST_VIEW_GRAPH_H
 #define HOST_VIEW_GRAPH_H
@@ -30,6 +30,14 @@ int graph_callees(struct tree *callees, const struct tree *tree, const bool *mat
 	__attribute__((warn_unused_result));
 /* Make the tree of functions that match, as roots, with their callers as children. */
 int graph_callers(struct tree *callers, const struct tree *tree, const bool *matches)
+	__attribute__((warn_unused_result));
+
+/*
+ * Make the graph of functions: the root's children are the functions, each with the sums that `report` has for it, and
+ * their children are the functions that they call, with the sums of these calls.  A call inside of another one of its
+ * function is in no total, so that recursion counts once.  The nodes of functions are 1 to *functions.
+ */
+int graph_functions(struct tree *graph, uint32_t *functions, const struct tree *tree)
 	__attribute__((warn_unused_result));
 
 /* The trees to print; callees and callers are NULL for the graph of the whole trace. */

@@ -99,14 +99,7 @@ static void tree_json(struct printing *printing, struct json *json, const char *
 		const struct tree_node *node = &tree->nodes[at];
 		const struct trace_function *function = trace_function(printing->trace, node->function);
 
-		json_object(json);
-		json_key_u64(json, "id", at);
-		json_key(json, "parent");
-		if (node->parent == TREE_ROOT)
-			json_null(json);
-		else
-			json_u64(json, node->parent);
-		json_key_u64(json, "depth", (uint64_t)depth);
+		tree_json_begin(json, tree, at, depth);
 		json_key_string(json, "function",
 				function ? function->name : names_function(printing->names, node->function).text);
 		json_key_u64(json, "calls", node->calls);

@@ -73,6 +73,23 @@ int histogram_add(struct histogram *histogram, uint64_t value)
 	return 0;
 }
 
+int histogram_join(struct histogram *histogram, const struct histogram *other)
+{
+	const unsigned ends[] = {other->first_row, other->first_row + other->rows - 1u};
+
+	for (unsigned i = 0; other->rows && i < 2; i++) {
+		int err = ends[i] - histogram->first_row >= histogram->rows ? cover(histogram, ends[i]) : 0;
+
+		if (err)
+			return err;
+	}
+	for (size_t i = 0; i < (size_t)other->rows * HISTOGRAM_SPLIT; i++)
+		histogram->counts[(size_t)(other->first_row - histogram->first_row) * HISTOGRAM_SPLIT + i] +=
+			other->counts[i];
+	histogram->total += other->total;
+	return 0;
+}
+
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned permille)
 {
 	uint64_t rest = histogram->total / 1000 * permille + (histogram->total % 1000 * permille + 999) / 1000;

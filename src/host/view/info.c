@@ -13,18 +13,52 @@
 #include "host/counted.h"
 #include "info.h"
 #include "json.h"
+#include "headway.h"
 #include "names.h"
 #include "term.h"
 #include <host/text.h>
 
 #define SLOW_READ_NS 100
+/* Damage that keeps the cursor from getting on must not spin. */
+#define DAMAGES_IN_A_ROW 100000u
 
 struct totals {
 	uint64_t records, events, lost, wait_ns, bytes, end_ticks;
+	uint64_t untimed; /* records that have no time; only where `estimates` says that there may be some */
+	struct trace_estimates estimates;
 	uint32_t threads, processes, objects, functions;
 };
 
-static int add_up(const struct trace *trace, struct totals *totals, struct calltap_diag *diag)
+static void count_event(void *headway)
+{
+	headway_add(headway, 1);
+}
+
+/* Count the records that have no time of their own.  The chunks' heads do not say: so read all of them. */
+static int count_untimed(const struct trace *trace, struct headway *headway, struct totals *totals,
+			 struct calltap_diag *diag)
+{
+	const struct trace_select select = {
+		.size = sizeof(select), .thread = TRACE_NONE, .noted = count_event, .of = headway};
+	struct trace_cursor *cursor;
+	struct trace_event event;
+	unsigned in_a_row = 0;
+	int got = 1, ret;
+
+	headway_begin(headway, "reading", 2 * totals->records); /* opening reads all, too */
+	ret = trace_cursor_open(&cursor, trace, &select, diag);
+
+	while (!ret && got && in_a_row <= DAMAGES_IN_A_ROW) {
+		got = trace_cursor_next(cursor, &event, NULL);
+		count_event(headway);
+		in_a_row = got < 0 ? in_a_row + 1 : 0;
+		totals->untimed += got > 0 && event.brief;
+	}
+	trace_cursor_close(cursor);
+	return ret;
+}
+
+static int add_up(const struct trace *trace, struct headway *headway, struct totals *totals, struct calltap_diag *diag)
 {
 	struct stat file;
 
@@ -53,7 +87,8 @@ static int add_up(const struct trace *trace, struct totals *totals, struct callt
 		totals->functions += trace_function(trace, i) != NULL;
 	if (trace_end(trace) && trace_end(trace)->ticks > totals->end_ticks)
 		totals->end_ticks = trace_end(trace)->ticks;
-	return 0;
+	trace_estimates(trace, &totals->estimates);
+	return totals->estimates.any ? count_untimed(trace, headway, totals, diag) : 0;
 }
 
 static uint64_t duration_ns(const struct trace *trace, const struct totals *totals)
@@ -246,6 +281,27 @@ static bool goes_back(const struct trace *trace, char *line, size_t size)
 	return most > 0;
 }
 
+/* How many records have a time, and what is known of when the others were written. */
+static void print_estimates(const struct trace *trace, const struct totals *totals, struct out *out)
+{
+	const struct trace_estimates *estimates = &totals->estimates;
+	char text[TIMETEXT_MAX], late[TIMETEXT_MAX], line[300];
+
+	if (!estimates->any || !totals->untimed)
+		return; /* nothing is an estimate */
+	snprintf(line, sizeof(line), "%llu", (unsigned long long)(totals->records - totals->untimed));
+	put_line(out, "With a time", line);
+	snprintf(line, sizeof(line), "%llu, each written within %s of one that has a time",
+		 (unsigned long long)totals->untimed, timetext(trace_duration_ns(trace, estimates->span_ticks), text));
+	put_line(out, "Without a time", line);
+	if (!estimates->late_count)
+		return;
+	snprintf(line, sizeof(line), "%u %s, for %s in all, in which it may have been longer", estimates->late_count,
+		 counted(estimates->late_count, "time", "times"),
+		 timetext(trace_duration_ns(trace, estimates->late_ticks), late));
+	put_line(out, "Clock was late", line);
+}
+
 static void print_totals(const struct trace *trace, const struct totals *totals, struct out *out)
 {
 	char text[TIMETEXT_MAX], line[300];
@@ -264,6 +320,7 @@ static void print_totals(const struct trace *trace, const struct totals *totals,
 	put_line(out, "Functions", line);
 	snprintf(line, sizeof(line), "%llu", (unsigned long long)totals->records);
 	put_line(out, "Records", line);
+	print_estimates(trace, totals, out);
 	if (totals->events) {
 		snprintf(line, sizeof(line), "%llu, such as marks", (unsigned long long)totals->events);
 		put_line(out, "Events", line);
@@ -417,6 +474,12 @@ static void print_json(const struct trace *trace, const struct totals *totals, s
 	json_key_u64(&json, "duration_ns", duration_ns(trace, totals));
 	json_key_u64(&json, "functions", totals->functions);
 	json_key_u64(&json, "records", totals->records);
+	if (totals->estimates.any) {
+		json_key_u64(&json, "untimed", totals->untimed);
+		json_key_u64(&json, "untimed_span_ns", trace_duration_ns(trace, totals->estimates.span_ticks));
+		json_key_u64(&json, "late_rows", totals->estimates.late_count);
+		json_key_u64(&json, "late_ns", trace_duration_ns(trace, totals->estimates.late_ticks));
+	}
 	json_key_u64(&json, "events", totals->events);
 	json_key_u64(&json, "lost", totals->lost);
 	json_key_u64(&json, "untraced", trace_calls_missed(trace));
@@ -433,10 +496,11 @@ static void print_json(const struct trace *trace, const struct totals *totals, s
 	out_char(out, '\n');
 }
 
-int info_print(const struct trace *trace, bool json, bool color, struct out *out, struct calltap_diag *diag)
+int info_print(const struct trace *trace, struct headway *headway, bool json, bool color, struct out *out,
+	       struct calltap_diag *diag)
 {
 	struct totals totals;
-	int err = add_up(trace, &totals, diag);
+	int err = add_up(trace, headway, &totals, diag);
 
 	if (err)
 		return err;

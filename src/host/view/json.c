@@ -126,13 +126,36 @@ void json_key_u64(struct json *json, const char *key, uint64_t value)
 	json_u64(json, value);
 }
 
-/* Longest piece: "\u001f". */
-#define ESCAPED_MAX 6
+/* Longest piece: "\udb40\udc01". */
+#define ESCAPED_MAX 12
+
+/* Write "\u202e", or two of them; the bytes of it. */
+static size_t escape_code(char piece[ESCAPED_MAX], const char *text, size_t run)
+{
+	static const char hex[] = "0123456789abcdef";
+	uint32_t code = (unsigned char)text[0] & (run > 1 ? 0x7fu >> run : 0x7fu), units[2];
+	size_t count = 1;
+
+	for (size_t i = 1; i < run; i++)
+		code = code << 6 | ((unsigned char)text[i] & 0x3fu);
+	units[0] = code;
+	if (code > 0xffff) {
+		units[0] = 0xd800 + ((code - 0x10000) >> 10);
+		units[1] = 0xdc00 + ((code - 0x10000) & 0x3ff);
+		count = 2;
+	}
+	for (size_t i = 0; i < count; i++) {
+		piece[6 * i] = '\\';
+		piece[6 * i + 1] = 'u';
+		for (size_t k = 0; k < 4; k++)
+			piece[6 * i + 2 + k] = hex[units[i] >> (12 - 4 * k) & 15];
+	}
+	return 6 * count;
+}
 
 /* Escape one character of text into piece; returns the bytes read, *len the bytes written. */
 static size_t escape_one(const char *text, char piece[ESCAPED_MAX], size_t *len)
 {
-	static const char hex[] = "0123456789abcdef";
 	static const char named[] = "\"\"\\\\\nn\rr\tt"; /* pairs: the byte, its letter */
 	unsigned char c = (unsigned char)*text;
 	size_t run = utf8_length(text);
@@ -142,20 +165,16 @@ static size_t escape_one(const char *text, char piece[ESCAPED_MAX], size_t *len)
 		*len = 3;
 		return 1;
 	}
-	if (c < 0x20 || c == '"' || c == '\\' || c == 0x7f) {
-		const char *pair = strchr(named, c);
-
-		if (pair) {
-			piece[0] = '\\';
-			piece[1] = pair[1];
-			*len = 2;
-			return 1;
-		}
-		memcpy(piece, "\\u00", 4);
-		piece[4] = hex[c >> 4];
-		piece[5] = hex[c & 15];
-		*len = 6;
+	if ((c < 0x20 || c == '"' || c == '\\') && strchr(named, c)) {
+		piece[0] = '\\';
+		piece[1] = strchr(named, c)[1];
+		*len = 2;
 		return 1;
+	}
+	/* Lines of JSON are read on terminals, too. */
+	if (utf8_is_control(text, run)) {
+		*len = escape_code(piece, text, run);
+		return run;
 	}
 	memcpy(piece, text, run);
 	*len = run;

@@ -97,7 +97,7 @@ static struct names_text label_unknown(struct names *names, const char *what, ui
 	return (struct names_text){names->spare, (uint32_t)length};
 }
 
-static char *clean_dup(const char *text)
+char *names_clean_dup(const char *text)
 {
 	size_t size = strlen(text) + 1;
 	char *copy = malloc(size);
@@ -119,7 +119,7 @@ struct names_text names_function(struct names *names, uint32_t function)
 	known = trace_function(names->trace, function);
 	if (!known || !known->name[0])
 		return keep_text(item, strdup(label_unknown(names, "function", function).text));
-	return keep_text(item, clean_dup(known->name));
+	return keep_text(item, names_clean_dup(known->name));
 }
 
 struct names_text names_function_json(struct names *names, uint32_t function)
@@ -164,4 +164,23 @@ unsigned names_thread_width(struct names *names, unsigned limit)
 			width = names_thread(names, i).length;
 	}
 	return width < limit ? width : limit;
+}
+
+size_t names_without_parameters(struct names_text name)
+{
+	static const char word[] = "operator";
+	size_t end = name.length, at, depth = 0;
+
+	while (end && name.text[end - 1] != ')' && !strchr("}>:#", name.text[end - 1]))
+		end--;
+	if (!end || name.text[end - 1] != ')')
+		return name.length;
+	for (at = end; at > 0; at--) {
+		depth += name.text[at - 1] == ')';
+		if (name.text[at - 1] == '(' && --depth == 0)
+			break;
+	}
+	if (at <= 1 || (at >= sizeof(word) && !memcmp(name.text + at - sizeof(word), word, sizeof(word) - 1)))
+		return name.length;
+	return at - 1;
 }

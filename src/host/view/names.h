@@ -24,8 +24,15 @@ void names_destroy(struct names *names);
  * of an unknown id only until the next call.
  */
 struct names_text names_function(struct names *names, uint32_t function);
+/*
+ * Bytes of a name in front of the parameter list that a demangled C++ name ends with: the last parentheses, if nothing
+ * but qualifiers follow.  "operator()", "{lambda(int)#1}" and "(anonymous namespace)::f" have none.
+ */
+size_t names_without_parameters(struct names_text name);
 /* A function's name as a JSON string with its quotes. */
 struct names_text names_function_json(struct names *names, uint32_t function);
+/* Make a new text, with control and broken bytes replaced as in names; NULL when out of memory. */
+char *names_clean_dup(const char *text) __attribute__((warn_unused_result));
 /* A thread's label, "comm-tid". */
 struct names_text names_thread(struct names *names, uint32_t thread);
 /* Columns that the longest thread label takes, at most limit. */

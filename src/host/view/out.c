@@ -36,6 +36,17 @@ int out_create_shared(struct out **out, int fd)
 	return ret;
 }
 
+int out_create_sink(struct out **out, int (*sink)(void *of, const char *bytes, size_t size), void *of)
+{
+	int ret = out_create_shared(out, -1);
+
+	if (!ret) {
+		(*out)->sink = sink;
+		(*out)->sink_of = of;
+	}
+	return ret;
+}
+
 static int write_all(int fd, const char *bytes, size_t size)
 {
 	while (size) {
@@ -51,10 +62,17 @@ static int write_all(int fd, const char *bytes, size_t size)
 	return 0;
 }
 
+static int write_out(struct out *out, const char *bytes, size_t size)
+{
+	if (out->before && size)
+		out->before(out->of);
+	return out->sink ? out->sink(out->sink_of, bytes, size) : write_all(out->fd, bytes, size);
+}
+
 static int flush_all(struct out *out)
 {
 	if (!out->error)
-		out->error = write_all(out->fd, out->buffer, out->used);
+		out->error = write_out(out, out->buffer, out->used);
 	out->used = 0;
 	return out->error;
 }
@@ -90,7 +108,7 @@ static int flush_lines(struct out *out)
 	size_t at = 0, part;
 
 	while (!out->error && (part = lines_of(out->buffer + at, out->used - at))) {
-		out->error = write_all(out->fd, out->buffer + at, part);
+		out->error = write_out(out, out->buffer + at, part);
 		at += part;
 	}
 	out->used -= at;
@@ -134,7 +152,7 @@ void out_bytes_slow(struct out *out, const char *bytes, size_t size)
 		out->used += size;
 		return;
 	}
-	out->error = write_all(out->fd, bytes, size);
+	out->error = write_out(out, bytes, size);
 }
 
 const char *out_decimal(uint64_t value, char text[OUT_U64_MAX])

@@ -21,6 +21,10 @@ struct out {
 	size_t used;
 	size_t size;
 	char *buffer;
+	void (*before)(void *of); /* called before each write; NULL = none */
+	void *of;
+	int (*sink)(void *of, const char *bytes, size_t size); /* takes what is written, in place of fd; 0 or -errno */
+	void *sink_of;
 };
 
 #define OUT_U64_MAX 20 /* digits of UINT64_MAX */
@@ -29,6 +33,9 @@ struct out {
 int out_create(struct out **out, int fd) __attribute__((warn_unused_result));
 /* Write to fd, to which a traced program writes as well: its output comes between our lines, never within a line. */
 int out_create_shared(struct out **out, int fd) __attribute__((warn_unused_result));
+/* Hand whole lines, several at a time, to sink, which is out.h's `sink`. */
+int out_create_sink(struct out **out, int (*sink)(void *of, const char *bytes, size_t size), void *of)
+	__attribute__((warn_unused_result));
 /* Flush and free; returns the first error. */
 int out_destroy(struct out *out);
 /* Write the buffer; with `lines`, an unfinished last line stays in it. */

@@ -92,6 +92,17 @@ int parse_number(uint64_t *value, const char *text, uint64_t max, const char *wh
 	return 0;
 }
 
+int parse_percent(double *percent, const char *text, struct calltap_diag *diag)
+{
+	char *end;
+
+	*percent = strtod(text, &end);
+	if (end == text || *end || !(*percent >= 0 && *percent <= 100))
+		return calltap_diag_set(diag, -EINVAL,
+					"'%s' is no value for --min-percent: give a number from 0 to 100", text);
+	return 0;
+}
+
 int parse_id(uint32_t *id, const char *text, const char *what, struct calltap_diag *diag)
 {
 	uint64_t value;

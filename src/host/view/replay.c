@@ -49,7 +49,8 @@ struct replay {
 	struct walk walk;	   /* the pass over a trace that grows */
 	struct replay_values *values;
 	uint32_t values_count, values_room, values_free; /* free: the first free place, + 1 */
-	bool at_exit_only;				 /* --min: calls are shown as they end */
+	bool shows_self;
+	bool at_exit_only; /* --min: calls are shown as they end */
 };
 
 static struct replay_item *queued_item(const struct replay *replay, uint64_t count)
@@ -298,6 +299,8 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	entry = own_entry(replay, closed);
 	item.timed = closed->frame->enter_known && closed->how != CALL_OPEN && closed->how != CALL_LOST;
 	item.value = item.timed ? walk_duration_ns(walk, closed) : 0;
+	item.self_ns = item.timed && replay->shows_self ? walk_self_ns(walk, closed) : 0;
+	item.estimated = walk_duration_error_ns(walk, closed) > 0;
 	values = take_values(replay, closed->frame);
 	item.text = values.arguments;
 	item.result = values.result;
@@ -355,13 +358,16 @@ static bool keep_values(struct replay *replay, const struct walk *walk, uint32_t
 static void put_message(void *ctx, struct walk *walk, const struct trace_event *event,
 			const struct walk_message *message)
 {
-	bool mark = calltap_event_type(event->id) == CALLTAP_EVENT_MARK;
+	uint32_t type = calltap_event_type(event->id);
+	bool bare = type == CALLTAP_EVENT_MARK || type == CALLTAP_EVENT_VERDICT;
+	/* A trace that grows shows a call before its verdict is known (trace/verdicts.h). */
+	const char *text = type == CALLTAP_EVENT_VERDICT ? "its condition is false" : message->text;
 	struct replay_item item = {
 		.ticks = event->ticks, .thread = event->thread, .kind = REPLAY_MESSAGE, .ready = true};
 
 	if (message->role != TRACE_ITSELF && keep_values(ctx, walk, event->thread, message))
 		return;
-	if (asprintf(&item.text, "%s%s%s", mark ? "" : message->name, mark ? "" : ": ", message->text) < 0) {
+	if (asprintf(&item.text, "%s%s%s", bare ? "" : message->name, bare ? "" : ": ", text) < 0) {
 		walk->error = -ENOMEM;
 		return;
 	}
@@ -415,6 +421,7 @@ static int init_replay(struct replay *replay, const struct trace *trace, const s
 	*replay = (struct replay){.options = options,
 				  .out = out,
 				  .threads = trace_thread_count(trace),
+				  .shows_self = replay_columns_have(&options->columns, COLUMN_SELF),
 				  .at_exit_only = filter->min_ns > 0};
 	err = replay_printer_create(&replay->printer, trace, options, out);
 	replay->queue = malloc(QUEUE_SIZE * sizeof(*replay->queue));

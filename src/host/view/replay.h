@@ -9,13 +9,15 @@
 
 #include "names.h"
 #include "out.h"
+#include "replay_columns.h"
 #include "walk.h"
 
 struct replay_options {
-	size_t size;	 /* sizeof(struct replay_options) */
-	uint32_t depth;	 /* levels to show, 0 = all */
-	bool abstime;	 /* a column with seconds since the start */
-	bool proc;	 /* a column with the process */
+	size_t size;	/* sizeof(struct replay_options) */
+	uint32_t depth; /* levels to show, 0 = all */
+	struct replay_columns columns;
+	bool abstime;	 /* if no columns are chosen: a column with seconds since the start */
+	bool proc;	 /* so for the process */
 	bool source;	 /* append file:line */
 	bool tail;	 /* the name after every closing brace */
 	bool all_levels; /* a line for each call that was open when the trace began; false: one line per thread */
@@ -40,6 +42,7 @@ struct replay_item {
 	uint64_t ticks;
 	/* LEAF, CLOSE, WAIT: ns; CALL: caller's address; LOST: records; BEFORE: levels; STACK: the stack's number */
 	uint64_t value;
+	uint64_t self_ns; /* LEAF, CLOSE: without what it calls, if `timed` */
 	uint32_t thread;
 	uint32_t function;
 	uint32_t innermost; /* BEFORE: the innermost function; `function` is the outermost */
@@ -49,14 +52,15 @@ struct replay_item {
 	 * not known.  Freed when the line is printed, as the result is.
 	 */
 	char *text;
-	char *result; /* LEAF, CLOSE: the call's result; NULL = not known */
-	uint8_t kind; /* enum replay_kind */
-	uint8_t how;  /* enum call_end; LEAF and CLOSE */
-	bool ready;   /* no later event can change the line */
-	bool timed;   /* value is a duration */
-	bool before;  /* ENTER: open when the trace began */
-	bool tail;    /* entered by a tail call */
-	bool named;   /* CLOSE: print the function's name, for there was no opening line */
+	char *result;	/* LEAF, CLOSE: the call's result; NULL = not known */
+	uint8_t kind;	/* enum replay_kind */
+	uint8_t how;	/* enum call_end; LEAF and CLOSE */
+	bool ready;	/* no later event can change the line */
+	bool timed;	/* value is a duration */
+	bool estimated; /* the duration is not exact */
+	bool before;	/* ENTER: open when the trace began */
+	bool tail;	/* entered by a tail call */
+	bool named;	/* CLOSE: print the function's name, for there was no opening line */
 };
 
 struct replay_printer;
@@ -70,6 +74,8 @@ void replay_print_end(struct replay_printer *printer);
 void replay_print(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item);
 /* Print a duration in the kernel's twelve columns: seven digits at most, " us", padding. */
 void replay_print_duration(struct out *out, uint64_t ns);
+/* Print seconds in five columns, and six decimals. */
+void replay_print_seconds(struct out *out, uint64_t ns);
 
 /* Print the whole trace to out.  *walk tells of damage. */
 int replay_run(const struct trace *trace, const struct view_filter *filter, const struct replay_options *options,

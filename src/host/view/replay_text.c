@@ -15,7 +15,6 @@
 #include <host/text.h>
 
 #define THREAD_WIDTH_MAX 24
-#define PROC_WIDTH	 20
 #define INDENT		 2
 #define INDENT_MAX	 512   /* columns; deeper calls are not indented further */
 #define CALLER_CACHE	 4096u /* a power of two */
@@ -32,10 +31,10 @@ struct replay_printer {
 	const struct replay_options *options;
 	struct out *out;
 	struct names *names;
-	unsigned thread_width;
+	struct replay_columns_state columns;
 	uint32_t last_thread;	/* thread of the last line of the graph; TRACE_NONE before the first line */
 	bool printed;		/* at least one line was printed */
-	bool is_calls;		/* the trace is of tracer `function` */
+	bool is_calls;		/* lines look as those of the kernel's tracer `function` */
 	struct caller *callers; /* direct-mapped cache: a search for the function takes longer than printing the line */
 };
 
@@ -43,6 +42,7 @@ int replay_printer_create(struct replay_printer **out, const struct trace *trace
 			  struct out *to)
 {
 	struct replay_printer *printer = calloc(1, sizeof(*printer));
+	unsigned width;
 	int err;
 
 	*out = NULL;
@@ -58,9 +58,15 @@ int replay_printer_create(struct replay_printer **out, const struct trace *trace
 		replay_printer_destroy(printer);
 		return -ENOMEM;
 	}
-	printer->thread_width = names_thread_width(printer->names, THREAD_WIDTH_MAX);
-	if (printer->thread_width < options->thread_width)
-		printer->thread_width = options->thread_width;
+	width = names_thread_width(printer->names, THREAD_WIDTH_MAX);
+	printer->columns = (struct replay_columns_state){
+		.columns = options->columns,
+		.names = printer->names,
+		.out = to,
+		.thread_width = width < options->thread_width ? options->thread_width : width,
+		.color = options->color};
+	if (!options->columns.chosen)
+		replay_columns_usual(&printer->columns.columns, options->abstime, options->proc);
 	*out = printer;
 	return 0;
 }
@@ -110,28 +116,18 @@ void replay_print_heading(struct replay_printer *printer)
 	const char *tracer = trace_info(printer->trace, "tracer");
 	struct out *out = printer->out;
 	bool calls = tracer && strcmp(tracer, "function") == 0;
-	unsigned before = (printer->options->abstime ? 16 : 0) + printer->thread_width;
 
-	printer->is_calls = calls;
+	printer->is_calls = calls && !printer->options->columns.chosen;
 	text_color(printer, TERM_DIM);
 	out_format(out, "# tracer: %s\n", calls ? "function" : "function_graph");
 	print_history(printer);
 	out_text(out, "#\n");
-	if (calls) {
+	if (printer->is_calls) {
 		out_text(out, "#           TASK-TID     [PID]      TIME  FUNCTION\n"
 			      "#              | |         |         |      |\n");
 	} else {
-		out_text(out, "#");
-		out_column(out, printer->options->abstime ? "    TIME" : "", before > 6 ? before - 6 : 0, false);
-		out_text(out, "THREAD");
-		if (printer->options->proc)
-			out_column(out, "   PROCESS", PROC_WIDTH + 3, false);
-		out_text(out, "    DURATION                  FUNCTION CALLS\n#");
-		out_column(out, printer->options->abstime ? "      |" : "", before > 6 ? before - 6 : 0, false);
-		out_text(out, "     |");
-		if (printer->options->proc)
-			out_column(out, "      |", PROC_WIDTH + 3, false);
-		out_text(out, "     |   |                     |   |   |   |\n");
+		replay_columns_title(&printer->columns, false);
+		replay_columns_title(&printer->columns, true);
 	}
 	text_color(printer, TERM_RESET);
 }
@@ -165,88 +161,10 @@ static void print_switch(struct replay_printer *printer, uint32_t thread)
 	out_char(out, '\n');
 }
 
-static void print_seconds(struct out *out, uint64_t ns)
-{
-	out_u64_width(out, ns / 1000000000, 5);
-	out_char(out, '.');
-	out_digits(out, ns % 1000000000 / 1000, 6);
-}
-
-static void print_process(struct replay_printer *printer, uint32_t thread)
-{
-	const struct trace_thread *known = trace_thread(printer->trace, thread);
-	const struct trace_process *process = known ? trace_process(printer->trace, known->process) : NULL;
-	char label[64], name[48] = "?";
-
-	if (process)
-		text_clean(name, sizeof(name), text_base(process->exe));
-	snprintf(label, sizeof(label), "%s-%u", name, process ? process->pid : 0);
-	out_label(printer->out, label, '-', PROC_WIDTH, true);
-	out_text(printer->out, " | ");
-}
-
-void replay_print_duration(struct out *out, uint64_t ns)
-{
-	char text[OUT_U64_MAX];
-	const char *us = out_decimal(ns / 1000, text);
-	unsigned length = (unsigned)(text + OUT_U64_MAX - us);
-	unsigned decimals = length < 5 ? 3 : length < 7 ? 7 - length : 0;
-	unsigned rest = (unsigned)(ns % 1000);
-
-	out_bytes(out, us, length);
-	if (decimals) {
-		static const unsigned cut[] = {0, 100, 10, 1};
-
-		out_char(out, '.');
-		out_digits(out, rest / cut[decimals], decimals);
-		length += 1 + decimals;
-	}
-	out_bytes(out, " us ", 4);
-	if (length < 8)
-		out_spaces(out, 8 - length);
-}
-
-static void print_duration_column(struct replay_printer *printer, const struct replay_item *item)
-{
-	struct out *out = printer->out;
-	char mark;
-
-	if (!item->timed) {
-		out_bytes(out, "              |  ", 17);
-		return;
-	}
-	mark = time_mark(item->value);
-	if (mark != ' ')
-		text_color(printer, item->value > 1000000 ? TERM_RED : TERM_YELLOW);
-	out_char(out, mark);
-	out_char(out, ' ');
-	replay_print_duration(out, item->value);
-	if (mark != ' ')
-		text_color(printer, TERM_RESET);
-	out_bytes(out, "|  ", 3);
-}
-
 static void print_prefix(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
 {
-	struct out *out = printer->out;
-	struct names_text name = names_thread(printer->names, item->thread);
-
-	if (printer->options->abstime) {
-		print_seconds(out, walk_since_ns(walk, item->ticks));
-		out_bytes(out, " |  ", 4);
-	}
-	out_char(out, ' ');
-	if (name.length <= printer->thread_width) {
-		out_spaces(out, printer->thread_width - name.length);
-		out_bytes(out, name.text, name.length);
-	} else {
-		out_label(out, name.text, '-', printer->thread_width, true);
-	}
-	out_bytes(out, ") ", 2);
-	if (printer->options->proc)
-		print_process(printer, item->thread);
-	print_duration_column(printer, item);
-	out_spaces(out, item->depth < INDENT_MAX / INDENT ? item->depth * INDENT : INDENT_MAX);
+	replay_columns_print(&printer->columns, walk, item);
+	out_spaces(printer->out, item->depth < INDENT_MAX / INDENT ? item->depth * INDENT : INDENT_MAX);
 }
 
 static void print_comment(struct replay_printer *printer, const char *text)
@@ -289,29 +207,6 @@ static void print_text(struct out *out, const char *text)
 	out_text(out, clean);
 }
 
-/*
- * Bytes of a name in front of the parameter list that a demangled C++ name ends with: the last parentheses, if nothing
- * but qualifiers follow.  "operator()", "{lambda(int)#1}" and "(anonymous namespace)::f" have none.
- */
-static size_t without_parameters(struct names_text name)
-{
-	static const char word[] = "operator";
-	size_t end = name.length, at, depth = 0;
-
-	while (end && name.text[end - 1] != ')' && !strchr("}>:#", name.text[end - 1]))
-		end--;
-	if (!end || name.text[end - 1] != ')')
-		return name.length;
-	for (at = end; at > 0; at--) {
-		depth += name.text[at - 1] == ')';
-		if (name.text[at - 1] == '(' && --depth == 0)
-			break;
-	}
-	if (at <= 1 || (at >= sizeof(word) && !memcmp(name.text + at - sizeof(word), word, sizeof(word) - 1)))
-		return name.length;
-	return at - 1;
-}
-
 /* The arguments come in place of the parameter list. */
 static void print_name(struct out *out, struct names_text name, const char *arguments)
 {
@@ -319,7 +214,7 @@ static void print_name(struct out *out, struct names_text name, const char *argu
 		out_bytes(out, name.text, name.length);
 		return;
 	}
-	out_bytes(out, name.text, arguments ? without_parameters(name) : name.length);
+	out_bytes(out, name.text, arguments ? names_without_parameters(name) : name.length);
 	out_char(out, '(');
 	if (arguments)
 		print_text(out, arguments);
@@ -401,7 +296,7 @@ static void print_call_prefix(struct replay_printer *printer, const struct walk 
 	out_bytes(out, " [", 2);
 	out_u64(out, process ? process->pid : 0);
 	out_bytes(out, "] ", 2);
-	print_seconds(out, walk_since_ns(walk, item->ticks));
+	replay_print_seconds(out, walk_since_ns(walk, item->ticks));
 	out_bytes(out, ": ", 2);
 }
 
@@ -412,7 +307,10 @@ static void print_call(struct replay_printer *printer, const struct walk *walk, 
 	struct names_text name = names_function(printer->names, item->function);
 	struct out *out = printer->out;
 
-	print_call_prefix(printer, walk, item);
+	if (printer->is_calls)
+		print_call_prefix(printer, walk, item);
+	else
+		replay_columns_print(&printer->columns, walk, item);
 	out_bytes(out, name.text, name.length);
 	out_bytes(out, " <-", 3);
 	if (caller != TRACE_NONE) {

@@ -5,6 +5,7 @@
  * outermost one; only calls that pass the filters are added up.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,8 +28,11 @@ struct counter {
 	uint32_t keys;		 /* by value: so many rows there are so far */
 	uint32_t room;		 /* by value: and so many there is memory for */
 	struct active active;
+	const struct report_options *options;
 	uint64_t calls_untimed; /* CALL events */
 	uint64_t calls_timed;
+	struct estimates *estimates; /* NULL: all durations are exact */
+	struct estimate estimate;    /* of the call that ends */
 };
 
 int report_parse_by(enum report_by *by, struct by_value **value, const char *text, struct calltap_diag *diag)
@@ -72,7 +76,23 @@ const char *report_column_title(enum report_column column)
 
 uint64_t report_avg_ns(const struct report_row *row)
 {
-	return row->histogram.total ? row->sum_ns / row->histogram.total : 0;
+	return row->measured ? row->sum_ns / row->measured : 0;
+}
+
+uint64_t report_exact_avg_ns(const struct report_row *row)
+{
+	return row->exact ? row->exact_ns / row->exact : 0;
+}
+
+#define LOOSE_MARGIN 2 /* rare pieces differ in their lengths, and their share is one of pieces */
+
+uint64_t report_error_ns(const struct report_row *row)
+{
+	double spread = 1.96 * sqrt(row->variance);
+	double by_calls = row->doubt + fabs(row->discord), by_runs = LOOSE_MARGIN * row->loose;
+
+	/* Two answers to one question: what exact calls say, and what the runs had room for.  Both hold. */
+	return estimate_whole(fmin(by_calls, by_runs) + spread + 0.5);
 }
 
 static uint32_t key_of(const struct counter *counter, uint32_t thread, uint32_t function)
@@ -113,26 +133,69 @@ static void pop_frame(void *ctx, struct walk *walk, const struct call_closed *cl
 			     key_of(counter, closed->thread, closed->frame->function));
 }
 
-/* Add a call to a row; outermost: no call of the row is around it. */
-static void add_to_row(struct report_row *row, struct walk *walk, const struct call_closed *closed, bool outermost)
+static bool is_unfinished(const struct call_closed *closed)
+{
+	return !closed->frame->enter_known || closed->how == CALL_OPEN || closed->how == CALL_LOST;
+}
+
+/* Add a finished call to what the row has of single calls. */
+static void add_single(struct counter *counter, struct report_row *row, struct walk *walk,
+		       const struct call_closed *closed, uint64_t ns)
+{
+	bool estimated = counter->estimates && call_is_estimated(closed);
+	uint64_t single = estimated ? counter->estimate.drawn_ns : ns, least = ns;
+
+	counter->report->estimated |= estimated;
+	if (estimated && counter->options->exact_only)
+		return;
+	if (!row->histogram.total || single < row->min_ns)
+		row->min_ns = single;
+	if (estimated) {
+		least = trace_duration_ns(walk->trace, call_least_ticks(closed));
+		row->shown_max_ns = ns > row->shown_max_ns ? ns : row->shown_max_ns;
+	}
+	/* That long a call has been there for sure. */
+	if (least > row->max_ns)
+		row->max_ns = least;
+	if (histogram_add(&row->histogram, single))
+		walk->error = -ENOMEM;
+}
+
+static void add_errors(struct report_row *row, const struct estimate *estimate)
+{
+	row->variance += estimate->spread_ns * estimate->spread_ns;
+	row->doubt += estimate->doubt_ns;
+	row->discord += estimate->other_ns - estimate->ns;
+	row->loose += estimate->loose_ns;
+}
+
+/* Add a call to a row; outermost: no call of the row is around it.  False: the call is unfinished. */
+static bool add_to_row(struct counter *counter, struct report_row *row, struct walk *walk,
+		       const struct call_closed *closed, bool outermost)
 {
 	uint64_t ns = walk_running_ns(walk, closed);
+	bool estimated = counter->estimates && call_is_estimated(closed) && !is_unfinished(closed);
 
 	row->self_ns += walk_self_ns(walk, closed);
 	if (outermost)
 		row->total_ns += ns;
-	if (!closed->frame->enter_known || closed->how == CALL_OPEN || closed->how == CALL_LOST) {
+	if (is_unfinished(closed)) {
 		row->unfinished++;
-		return;
+		return false;
 	}
 	row->calls++;
+	row->measured++;
 	row->sum_ns += ns;
-	if (row->calls == 1 || ns < row->min_ns)
-		row->min_ns = ns;
-	if (ns > row->max_ns)
-		row->max_ns = ns;
-	if (histogram_add(&row->histogram, ns))
-		walk->error = -ENOMEM;
+	if (estimated) {
+		estimate_call(counter->estimates, walk, closed, &counter->estimate);
+		if (outermost)
+			add_errors(row, &counter->estimate);
+	} else {
+		row->exact++;
+		row->exact_ns += ns;
+	}
+	add_single(counter, row, walk, closed, ns);
+	return true;
 }
 
 static void add_call(void *ctx, struct walk *walk, const struct call_closed *closed)
@@ -145,7 +208,13 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 		return;
 	}
 	counter->calls_timed++;
-	add_to_row(row, walk, closed, closed->frame->user == 1);
+	if (add_to_row(counter, row, walk, closed, closed->frame->user == 1) && counter->options->on_call &&
+	    !call_is_estimated(closed)) {
+		int err = counter->options->on_call(counter->options->ctx, closed->frame->function,
+						    walk_running_ns(walk, closed));
+
+		walk->error = err ? err : walk->error;
+	}
 }
 
 /* What makes counts too low, or times too long. */
@@ -253,7 +322,7 @@ static void add_valued(void *ctx, struct walk *walk, const struct call_closed *c
 	walk->error = err ? err : walk->error;
 	counter->calls_timed++;
 	if (!err)
-		add_to_row(&counter->rows[key], walk, closed, (frame->user & UINT32_MAX) <= 1);
+		add_to_row(counter, &counter->rows[key], walk, closed, (frame->user & UINT32_MAX) <= 1);
 }
 
 static const struct walk_ops valuing = {
@@ -281,6 +350,29 @@ uint64_t report_value(const struct report_row *row, enum report_column column)
 	}
 }
 
+bool report_has_value(const struct report_row *row, enum report_column column)
+{
+	return row->calls || ((column == REPORT_TOTAL || column == REPORT_SELF) && row->total_ns + row->self_ns);
+}
+
+void report_count_exact(const struct report *report, uint64_t *measured, uint64_t *exact)
+{
+	*measured = *exact = 0;
+	for (uint32_t i = 0; i < report->row_count; i++) {
+		*measured += report->rows[i].measured;
+		*exact += report->rows[i].exact;
+	}
+}
+
+bool report_is_estimated(const struct report *report, const struct report_row *row, enum report_column column)
+{
+	if (column == REPORT_MAX)
+		return row->max_estimated;
+	if (column == REPORT_SELF && report->estimated && row->self_ns != row->total_ns)
+		return true;
+	return row->exact < row->measured;
+}
+
 struct order {
 	const struct report *report;
 	enum report_column column;
@@ -302,17 +394,58 @@ static int compare_rows(const void *left, const void *right, void *ctx)
 	return names ? names : a->key < b->key ? -1 : 1;
 }
 
-/* A percentile of the row: the middle of a histogram's bucket, but within the durations that were seen. */
-static uint64_t row_percentile(const struct report_row *row, unsigned permille)
+void report_sort(struct report *report, enum report_column column)
+{
+	struct order order = {report, column};
+
+	if (report->row_count)
+		qsort_r(report->rows, report->row_count, sizeof(*report->rows), compare_rows, &order);
+}
+
+uint64_t report_percentile(const struct report_row *row, unsigned permille)
 {
 	uint64_t ns = histogram_percentile(&row->histogram, permille);
 
 	return ns < row->min_ns ? row->min_ns : ns > row->max_ns ? row->max_ns : ns;
 }
 
+int report_add_row(struct report_row *to, const struct report_row *from)
+{
+	if (from->histogram.total && (!to->histogram.total || from->min_ns < to->min_ns))
+		to->min_ns = from->min_ns;
+	if (from->max_ns > to->max_ns)
+		to->max_ns = from->max_ns;
+	to->calls += from->calls;
+	to->measured += from->measured;
+	to->exact += from->exact;
+	to->exact_ns += from->exact_ns;
+	to->variance += from->variance;
+	to->doubt += from->doubt;
+	to->discord += from->discord;
+	to->loose += from->loose;
+	to->total_ns += from->total_ns;
+	to->sum_ns += from->sum_ns;
+	to->self_ns += from->self_ns;
+	to->unfinished += from->unfinished;
+	return histogram_join(&to->histogram, &from->histogram);
+}
+
+static void settle_estimates(struct report_row *row)
+{
+	row->max_estimated = !row->exact && row->shown_max_ns > row->max_ns;
+	if (row->max_estimated)
+		row->max_ns = row->shown_max_ns;
+	/* Some call took as long as they do on average. */
+	if (row->exact < row->measured && row->calls && report_avg_ns(row) > row->max_ns) {
+		row->max_ns = report_avg_ns(row);
+		row->max_estimated = true;
+	}
+	if (row->min_ns > row->max_ns)
+		row->min_ns = row->max_ns;
+}
+
 static void keep_called(struct report *report, struct counter *counter, enum report_column sort)
 {
-	struct order order = {report, sort};
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i <= counter->keys; i++) {
@@ -321,14 +454,56 @@ static void keep_called(struct report *report, struct counter *counter, enum rep
 		if (!row->calls && !row->unfinished)
 			continue;
 		row->key = i < counter->keys ? i : TRACE_NONE;
-		row->p50_ns = row_percentile(row, 500);
-		row->p99_ns = row_percentile(row, 990);
+		settle_estimates(row);
+		row->p50_ns = report_percentile(row, 500);
+		row->p99_ns = report_percentile(row, 990);
 		report->whole_ns += row->self_ns;
 		counter->rows[kept++] = *row;
 	}
 	report->rows = counter->rows;
 	report->row_count = kept;
-	qsort_r(report->rows, kept, sizeof(*report->rows), compare_rows, &order);
+	report_sort(report, sort);
+}
+
+static uint32_t object_of(const struct report *report, const struct report_row *row)
+{
+	const struct trace_function *function = report_row_function(report, row);
+
+	return function ? function->object : TRACE_NONE;
+}
+
+static int compare_names(const void *left, const void *right, void *ctx)
+{
+	const struct report *report = ctx;
+	const struct report_row *a = *(struct report_row *const *)left, *b = *(struct report_row *const *)right;
+	int names = strcmp(report_row_name(report, a), report_row_name(report, b));
+	uint32_t x = object_of(report, a), y = object_of(report, b);
+
+	return names ? names : (x > y) - (x < y);
+}
+
+/* Note rows that nothing but their objects tells apart, as a call by the PLT from the function that it calls. */
+static int note_alike(struct report *report)
+{
+	struct report_row **sorted = calloc(report->row_count + 1u, sizeof(struct report_row *));
+	uint32_t next;
+
+	if (!sorted)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < report->row_count; i++)
+		sorted[i] = &report->rows[i];
+	qsort_r(sorted, report->row_count, sizeof(struct report_row *), compare_names, report);
+	for (uint32_t i = 0; i < report->row_count; i = next) {
+		const char *name = report_row_name(report, sorted[i]);
+
+		for (next = i + 1; next < report->row_count; next++)
+			if (strcmp(report_row_name(report, sorted[next]), name) != 0)
+				break;
+		for (uint32_t k = i; k < next; k++)
+			sorted[k]->alike = object_of(report, sorted[i]) != object_of(report, sorted[next - 1]);
+	}
+	free(sorted);
+	return 0;
 }
 
 static uint32_t key_count(const struct trace *trace, enum report_by by)
@@ -340,10 +515,27 @@ static uint32_t key_count(const struct trace *trace, enum report_by by)
 	return by == REPORT_BY_THREAD ? trace_thread_count(trace) : trace_function_count(trace);
 }
 
+/*
+ * Losses that no record tells of: a thread ended, or the recording, before one could be written.  They have no place in
+ * time, so they are left out of a part of the trace.
+ */
+static void count_untold(struct report *report, const struct view_filter *filter)
+{
+	uint64_t lost = 0;
+
+	if (filter->from_ns || filter->to_ns != UINT64_MAX)
+		return;
+	for (uint32_t i = 0; i < trace_thread_count(report->trace); i++)
+		if (view_filter_has_thread(filter, report->trace, i))
+			lost += trace_thread(report->trace, i)->lost;
+	if (lost > report->lost)
+		report->lost = lost;
+}
+
 int report_run(struct report *report, const struct trace *trace, const struct view_filter *filter,
 	       const struct report_options *options, struct calltap_diag *diag)
 {
-	struct counter counter = {.report = report, .keys = key_count(trace, options->by)};
+	struct counter counter = {.report = report, .keys = key_count(trace, options->by), .options = options};
 	const bool valued = options->by == REPORT_BY_VALUE;
 	struct view_filter of_function = *filter;
 	struct walk walk;
@@ -364,17 +556,24 @@ int report_run(struct report *report, const struct trace *trace, const struct vi
 		free(counter.rows);
 		return calltap_diag_set(diag, -ENOMEM, "out of memory for the table of functions");
 	}
-	err = walk_run(&walk, trace, &of_function, valued ? &valuing : &counting, &counter, diag);
+	memset(&walk, 0, sizeof(walk));
+	err = estimates_create(&counter.estimates, trace, filter, diag);
+	if (!err)
+		err = walk_run(&walk, trace, &of_function, valued ? &valuing : &counting, &counter, diag);
 	if (!err && valued && !report->value->told)
 		err = calltap_diag_set(diag, -ENODATA,
 				       "no call of '%s' tells '%s': 'calltap replay -f %s' shows what is told, and "
 				       "'calltap record -a' has more told",
 				       report->value->function, report->value->name, report->value->function);
 	active_clear(&counter.active);
+	estimates_destroy(counter.estimates);
 	keep_called(report, &counter, options->sort);
+	count_untold(report, filter);
 	report->timed = counter.calls_timed || !counter.calls_untimed;
 	report->damages = walk.damages;
 	report->damage = walk.damage;
+	if (!err && note_alike(report))
+		err = calltap_diag_set(diag, -ENOMEM, "out of memory for the table of functions");
 	return err;
 }
 
@@ -399,4 +598,13 @@ const char *report_row_name(const struct report *report, const struct report_row
 		return names_function(report->names, row->key).text;
 	object = trace_object(report->trace, row->key);
 	return object ? text_base(object->path) : "(unknown)";
+}
+
+const struct trace_function *report_row_function(const struct report *report, const struct report_row *row)
+{
+	if (report->by == REPORT_BY_VALUE)
+		return row->key < report->value->count
+			       ? trace_function(report->trace, report->value->rows[row->key]->function)
+			       : NULL;
+	return report->by == REPORT_BY_FUNCTION ? trace_function(report->trace, row->key) : NULL;
 }

@@ -29,6 +29,7 @@ struct shape {
 	bool shown[REPORT_COLUMNS];
 	bool percent;
 	bool open;	     /* a column of calls that have not ended */
+	bool estimated;	     /* columns of calls with exact durations, and of what totals may be off */
 	unsigned name_width; /* columns to which names are shortened; 0 = no limit */
 };
 
@@ -67,12 +68,14 @@ static unsigned numbers_width(const struct shape *shape)
 
 	for (size_t i = 0; i < NUMBERS; i++)
 		width += shape->shown[numbers[i]] ? COLUMN_WIDTH : 0;
-	return width + (shape->percent ? PERCENT_WIDTH : 0) + (shape->open ? COLUMN_WIDTH + 1 : 0);
+	return width + (shape->percent ? PERCENT_WIDTH : 0) + (shape->open ? COLUMN_WIDTH + 1 : 0) +
+	       (shape->estimated ? 2 * COLUMN_WIDTH : 0);
 }
 
 static struct shape shape_of(const struct report *report, const struct report_options *options, uint32_t rows)
 {
-	struct shape shape = {.percent = report->timed, .open = unfinished_total(report) > 0};
+	struct shape shape = {
+		.percent = report->timed, .open = unfinished_total(report) > 0, .estimated = report->estimated};
 	unsigned names = longest_name(report, rows), used;
 
 	for (size_t i = 0; i < (report->timed ? NUMBERS : 1); i++)
@@ -100,6 +103,10 @@ static void print_heading(const struct report *report, const struct report_optio
 		if (shape->percent && numbers[i] == REPORT_SELF)
 			out_column(out, "%", PERCENT_WIDTH, true);
 	}
+	if (shape->estimated) {
+		out_column(out, "Total +-", COLUMN_WIDTH, true);
+		out_column(out, "Exact", COLUMN_WIDTH, true);
+	}
 	if (shape->open)
 		out_column(out, "Unfinished", COLUMN_WIDTH + 1, true);
 	out_text(out, "  ");
@@ -109,33 +116,49 @@ static void print_heading(const struct report *report, const struct report_optio
 	out_char(out, '\n');
 }
 
-/* True if the row has a value in the column: unfinished calls have a total and a self time only. */
-static bool has_value(const struct report_row *row, enum report_column column)
-{
-	return row->calls || ((column == REPORT_TOTAL || column == REPORT_SELF) && row->total_ns + row->self_ns);
-}
-
 static void print_percent(const struct report *report, const struct report_row *row, struct out *out)
 {
 	char text[TIMETEXT_MAX];
 
 	snprintf(text, sizeof(text), "%.1f", 100.0 * (double)row->self_ns / (double)report->whole_ns);
-	out_column(out, has_value(row, REPORT_SELF) && report->whole_ns ? text : "-", PERCENT_WIDTH, true);
+	out_column(out, report_has_value(row, REPORT_SELF) && report->whole_ns ? text : "-", PERCENT_WIDTH, true);
+}
+
+static void print_error(const struct report_row *row, struct out *out)
+{
+	char text[TIMETEXT_MAX];
+
+	out_column(out, row->exact < row->measured ? timetext(report_error_ns(row), text) : "-", COLUMN_WIDTH, true);
+	out_u64_width(out, row->exact, COLUMN_WIDTH);
 }
 
 static void print_times(const struct report *report, const struct report_row *row, const struct shape *shape,
 			struct out *out)
 {
-	char text[TIMETEXT_MAX];
+	char text[TIMETEXT_MAX + 1] = "~";
 
 	for (size_t i = 1; i < NUMBERS; i++) {
+		timetext(report_value(row, numbers[i]), text + 1);
 		if (shape->shown[numbers[i]])
 			out_column(out,
-				   has_value(row, numbers[i]) ? timetext(report_value(row, numbers[i]), text) : "-",
+				   report_has_value(row, numbers[i])
+					   ? text + !report_is_estimated(report, row, numbers[i])
+					   : "-",
 				   COLUMN_WIDTH, true);
 		if (shape->percent && numbers[i] == REPORT_SELF)
 			print_percent(report, row, out);
 	}
+}
+
+/* What tells it apart from another row of its name. */
+static void print_object(const struct report *report, const struct report_row *row, struct out *out)
+{
+	const struct trace_function *function = report_row_function(report, row);
+	const struct trace_object *of = function ? trace_object(report->trace, function->object) : NULL;
+	char object[256];
+
+	text_clean(object, sizeof(object), of ? text_base(of->path) : "?");
+	out_format(out, " [%s]", object);
 }
 
 static void print_row(const struct report *report, const struct report_options *options, const struct report_row *row,
@@ -146,6 +169,8 @@ static void print_row(const struct report *report, const struct report_options *
 
 	out_u64_width(out, row->calls, COLUMN_WIDTH);
 	print_times(report, row, shape, out);
+	if (shape->estimated)
+		print_error(row, out);
 	if (shape->open)
 		out_u64_width(out, row->unfinished, COLUMN_WIDTH + 1);
 	out_text(out, "  ");
@@ -157,6 +182,8 @@ static void print_row(const struct report *report, const struct report_options *
 	} else {
 		out_text(out, report_row_name(report, row));
 	}
+	if (row->alike)
+		print_object(report, row, out);
 	if (source) {
 		char clean[512];
 
@@ -164,6 +191,18 @@ static void print_row(const struct report *report, const struct report_options *
 		out_format(out, "  %s:%u", clean, source->line);
 	}
 	out_char(out, '\n');
+}
+
+static void print_estimated(const struct report *report, struct out *out)
+{
+	uint64_t measured, exact;
+
+	report_count_exact(report, &measured, &exact);
+	out_format(
+		out,
+		"calls with an exact duration: %llu of %llu; what has ~ is made of them and of bounds for the others "
+		"(calltap-report(1), ESTIMATES)\n",
+		(unsigned long long)exact, (unsigned long long)measured);
 }
 
 static void print_table(const struct report *report, const struct report_options *options, uint32_t rows,
@@ -186,6 +225,8 @@ static void print_table(const struct report *report, const struct report_options
 			   "time is in "
 			   "Total and Self only\n",
 			   (unsigned long long)unfinished);
+	if (report->estimated)
+		print_estimated(report, out);
 	if (report->before)
 		out_format(out, "entered before the trace, and not counted: %llu\n",
 			   (unsigned long long)report->before);
@@ -210,7 +251,9 @@ static void row_json(const struct report *report, const struct report_row *row, 
 		const struct by_value_row *value = report->value->rows[row->key];
 
 		function = trace_function(report->trace, value->function);
+		object = function ? trace_object(report->trace, function->object) : NULL;
 		json_key_string(json, "function", function ? function->name : NULL);
+		json_key_string(json, "object", object ? object->path : NULL);
 		json_key_string(json, "value", value->value);
 	}
 	if (report->by == REPORT_BY_FUNCTION) {
@@ -229,6 +272,10 @@ static void row_json(const struct report *report, const struct report_row *row, 
 		json_key_u64(json, "p50_ns", row->p50_ns);
 		json_key_u64(json, "p99_ns", row->p99_ns);
 		json_key_u64(json, "max_ns", row->max_ns);
+		if (report->estimated) {
+			json_key_u64(json, "exact_calls", row->exact);
+			json_key_u64(json, "total_error_ns", report_error_ns(row));
+		}
 	}
 	json_object_end(json);
 }

@@ -139,6 +139,19 @@ static void count_caller(struct tally *tally, const struct call_closed *closed, 
 	tally->sums[caller].time_to += ns;
 }
 
+/*
+ * Count what single calls took.  Of a call without an exact duration its least one is known; it counts only where that
+ * is not far from what the call is shown with.
+ */
+static int count_single(struct sums *sums, const struct walk *walk, const struct call_closed *closed, uint64_t ns)
+{
+	uint64_t sure = call_is_estimated(closed) ? trace_duration_ns(walk->trace, call_least_ticks(closed)) : ns;
+
+	if (sure > sums->max)
+		sums->max = sure;
+	return sure < ns / 2 ? 0 : histogram_add(&sums->histogram, ns);
+}
+
 static void add_call(void *ctx, struct walk *walk, const struct call_closed *closed)
 {
 	const struct call_frame *frame = closed->frame;
@@ -154,9 +167,7 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 	sums->self.now += walk_self_ns(walk, closed);
 	if (frame->user == 1)
 		sums->total += ns;
-	if (ns > sums->max)
-		sums->max = ns;
-	if (histogram_add(&sums->histogram, ns))
+	if (count_single(sums, walk, closed, ns))
 		walk->error = -ENOMEM;
 	if (frame->function == tally->watched)
 		count_caller(tally, closed, ns);

@@ -11,7 +11,10 @@
 
 #include "term.h"
 
-#define WIDTH_USUAL 80 /* columns of a terminal that does not tell its width */
+/* Statuses of a shell that has not run the command. */
+#define SHELL_CANNOT	126
+#define SHELL_NOT_FOUND 127
+#define WIDTH_USUAL	80 /* columns of a terminal that does not tell its width */
 
 int term_parse_color(enum term_color *color, const char *text, struct calltap_diag *diag)
 {
@@ -46,9 +49,17 @@ unsigned term_width(int fd)
 	return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : WIDTH_USUAL;
 }
 
+/* The pager that the user has chosen, NULL = none. */
+static const char *pager_command(void)
+{
+	const char *own = getenv("CALLTAP_PAGER");
+
+	return own ? own : getenv("PAGER");
+}
+
 void term_pager_start(struct term_pager *pager, bool allowed)
 {
-	const char *command = getenv("PAGER");
+	const char *command = pager_command();
 	int ends[2];
 
 	pager->pid = 0;
@@ -80,12 +91,21 @@ void term_pager_start(struct term_pager *pager, bool allowed)
 	signal(SIGINT, SIG_IGN);
 }
 
-void term_pager_wait(struct term_pager *pager)
+int term_pager_wait(struct term_pager *pager, struct calltap_diag *diag)
 {
+	const char *command = pager_command();
+	int status = 0;
+
 	if (!pager->pid)
-		return;
+		return 0;
 	close(pager->fd);
-	while (waitpid(pager->pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(pager->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	pager->pid = 0;
+	if (!WIFEXITED(status) || (WEXITSTATUS(status) != SHELL_CANNOT && WEXITSTATUS(status) != SHELL_NOT_FOUND))
+		return 0;
+	return calltap_diag_set(diag, -ENOENT,
+				"the pager '%s' cannot be started: set CALLTAP_PAGER or PAGER to another one, or add "
+				"--no-pager",
+				command ? command : "less");
 }

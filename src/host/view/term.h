@@ -30,9 +30,10 @@ struct term_pager {
 	pid_t pid; /* 0 = none */
 	int fd;	   /* where to write */
 };
-/* Start $PAGER (less -FRSX) when standard output is a terminal and allowed says so; else fd is standard output. */
+/* Start $CALLTAP_PAGER, else $PAGER, else less -FRSX, when standard output is a terminal and allowed says so; else fd
+ * is standard output. */
 void term_pager_start(struct term_pager *pager, bool allowed);
-/* Close the pager's input and wait for its end. */
-void term_pager_wait(struct term_pager *pager);
+/* Close the pager's input and wait for its end.  -ENOENT with diag: the shell could not start it; diag may be NULL. */
+int term_pager_wait(struct term_pager *pager, struct calltap_diag *diag);
 
 #endif

@@ -3,11 +3,13 @@
  * Context: host.
  */
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/terminal/edit.h>
+
+#include <host/terminal/matching.h>
 #include "top.h"
 
 static const struct {
@@ -45,15 +47,6 @@ const char *top_column_title(enum top_column column)
 bool top_sorts_by_percentile(const struct top *top)
 {
 	return top->watched == PROFILE_NONE && (top->sort == TOP_P50 || top->sort == TOP_P99);
-}
-
-static bool passes_filter(const struct top *top, const struct profile_row *row)
-{
-	if (!top->filter[0])
-		return true;
-	if (strpbrk(top->filter, "*?["))
-		return fnmatch(top->filter, row->name, 0) == 0;
-	return strstr(row->name, top->filter) != NULL;
 }
 
 static double value_of(const struct profile_row *row, enum top_column column)
@@ -101,7 +94,7 @@ void top_arrange(const struct top *top, struct top_rows *rows)
 
 	rows->calls = rows->count;
 	for (size_t i = 0; i < rows->count; i++)
-		if (passes_filter(top, &rows->rows[i]))
+		if (matching_name(top->filter, rows->rows[i].name))
 			rows->rows[kept++] = rows->rows[i];
 	rows->count = kept;
 	if (kept)
@@ -111,34 +104,20 @@ void top_arrange(const struct top *top, struct top_rows *rows)
 /* Put a key into the filter that is being typed; the filter applies while it is typed. */
 static enum top_action edit_filter(struct top *top, int key)
 {
-	size_t length = strlen(top->edited);
+	enum edit_state state = edit_key(top->edited, sizeof(top->edited), key);
 
-	if (key == SCREEN_KEY_ENTER) {
-		top->editing = false;
-	} else if (key == SCREEN_KEY_ESCAPE || key == 3) {
-		top->editing = false;
+	top->editing = state == EDIT_GOES_ON;
+	if (state == EDIT_LEFT)
 		top->edited[0] = '\0';
-	} else if (key == SCREEN_KEY_BACKSPACE) {
-		if (length)
-			top->edited[length - 1] = '\0';
-	} else if (key >= ' ' && key < 127 && length + 1 < sizeof(top->edited)) {
-		top->edited[length] = (char)key;
-		top->edited[length + 1] = '\0';
-	}
 	memcpy(top->filter, top->edited, sizeof(top->filter));
 	return TOP_ARRANGE;
 }
 
-static void move_bar(struct top *top, const struct top_rows *rows, long by)
+/* The bar was moved: it stays with the function that it is on now. */
+static enum top_action select_row(struct top *top, const struct top_rows *rows)
 {
-	size_t last = rows->count ? rows->count - 1 : 0, bar = top->bar < last ? top->bar : last;
-
-	if (by < 0)
-		bar = (size_t)-by < bar ? bar - (size_t)-by : 0;
-	else
-		bar = (size_t)by < last - bar ? bar + (size_t)by : last;
-	top->bar = bar;
-	top->selected = rows->count ? rows->rows[bar].function : PROFILE_NONE;
+	top->selected = rows->count ? rows->rows[top->list.bar].function : PROFILE_NONE;
+	return TOP_REDRAW;
 }
 
 static void sort_by(struct top *top, int step)
@@ -149,12 +128,12 @@ static void sort_by(struct top *top, int step)
 
 static enum top_action watch_callers(struct top *top, const struct top_rows *rows)
 {
-	if (top->bar >= rows->count || rows->rows[top->bar].function == PROFILE_NONE)
+	if (top->list.bar >= rows->count || rows->rows[top->list.bar].function == PROFILE_NONE)
 		return TOP_NOTHING;
-	top->watched = rows->rows[top->bar].function;
-	snprintf(top->watched_name, sizeof(top->watched_name), "%s", rows->rows[top->bar].name);
+	top->watched = rows->rows[top->list.bar].function;
+	snprintf(top->watched_name, sizeof(top->watched_name), "%s", rows->rows[top->list.bar].name);
 	top->filter[0] = top->edited[0] = '\0';
-	top->first = top->bar = 0;
+	top->list.first = top->list.bar = 0;
 	top->selected = PROFILE_NONE;
 	return TOP_WATCH;
 }
@@ -174,32 +153,15 @@ static enum top_action go_back(struct top *top)
 
 static enum top_action move_key(struct top *top, int key, const struct top_rows *rows)
 {
-	long page = top->page ? (long)top->page : 1;
+	return list_key(&top->list, rows->count, key) ? select_row(top, rows) : TOP_NOTHING;
+}
 
-	switch (key) {
-	case SCREEN_KEY_UP:
-	case 'k':
-		move_bar(top, rows, -1);
-		return TOP_REDRAW;
-	case SCREEN_KEY_DOWN:
-	case 'j':
-		move_bar(top, rows, 1);
-		return TOP_REDRAW;
-	case SCREEN_KEY_PAGE_UP:
-		move_bar(top, rows, -page);
-		return TOP_REDRAW;
-	case SCREEN_KEY_PAGE_DOWN:
-		move_bar(top, rows, page);
-		return TOP_REDRAW;
-	case SCREEN_KEY_HOME:
-		move_bar(top, rows, -(long)top->bar);
-		return TOP_REDRAW;
-	case SCREEN_KEY_END:
-		move_bar(top, rows, (long)rows->count);
-		return TOP_REDRAW;
-	default:
+enum top_action top_click(struct top *top, size_t row, const struct top_rows *rows)
+{
+	if (top->help || top->list.first + row >= rows->count)
 		return TOP_NOTHING;
-	}
+	list_go(&top->list, rows->count, top->list.first + row);
+	return select_row(top, rows);
 }
 
 enum top_action top_key(struct top *top, int key, const struct top_rows *rows)
@@ -216,25 +178,26 @@ enum top_action top_key(struct top *top, int key, const struct top_rows *rows)
 		return TOP_QUIT;
 	case 's':
 	case '>':
-	case SCREEN_KEY_RIGHT:
+	case TERMINAL_KEY_RIGHT:
 		sort_by(top, 1);
 		return TOP_ARRANGE;
 	case 'S':
 	case '<':
-	case SCREEN_KEY_LEFT:
+	case TERMINAL_KEY_LEFT:
 		sort_by(top, -1);
 		return TOP_ARRANGE;
 	case 'R':
 		top->reverse = !top->reverse;
 		return TOP_ARRANGE;
 	case '/':
+	case '&':
 		top->editing = true;
 		memcpy(top->edited, top->filter, sizeof(top->edited));
 		return TOP_REDRAW;
-	case SCREEN_KEY_ENTER:
+	case TERMINAL_KEY_ENTER:
 		return watch_callers(top, rows);
-	case SCREEN_KEY_ESCAPE:
-	case SCREEN_KEY_BACKSPACE:
+	case TERMINAL_KEY_ESCAPE:
+	case TERMINAL_KEY_BACKSPACE:
 		return go_back(top);
 	case 'p':
 		top->paused = !top->paused;

@@ -8,8 +8,10 @@
 #define HOST_VIEW_TOP_H
 
 #include <host/profile_rows.h>
+#include <host/text.h>
 #include "out.h"
-#include "screen.h"
+#include "host/terminal/list.h"
+#include "host/terminal/terminal.h"
 
 enum top_column {
 	TOP_RATE, /* calls a second */
@@ -34,11 +36,9 @@ struct top {
 	bool paused, help;
 	bool editing;		   /* the user is typing a filter */
 	char edited[TOP_TEXT_MAX]; /* the filter as it is typed */
-	size_t first;		   /* row at the top of the window */
-	uint32_t selected;	   /* function under the bar, PROFILE_NONE = none yet */
-	size_t bar;		   /* row of the bar */
-	size_t page;		   /* rows of the window */
-	uint32_t watched;	   /* the function whose callers are shown, PROFILE_NONE = all functions are shown */
+	struct list list;
+	uint32_t selected; /* function under the bar, PROFILE_NONE = none yet */
+	uint32_t watched;  /* the function whose callers are shown, PROFILE_NONE = all functions are shown */
 	char watched_name[TOP_TEXT_MAX];
 	char message[TOP_TEXT_MAX * 2]; /* text of the line below the table, "" = none */
 };
@@ -71,6 +71,9 @@ enum top_action {
 	TOP_QUIT
 };
 enum top_action top_key(struct top *top, int key, const struct top_rows *rows);
+/* The mouse was pressed on this row of the window. */
+enum top_action top_click(struct top *top, size_t row, const struct top_rows *rows);
+#define TOP_HEAD_ROWS 3u /* rows of the screen above the window */
 
 /* The lines above the table. */
 struct top_heading {
@@ -83,9 +86,10 @@ struct top_heading {
 /*
  * Keep the bar in the table, and the window around the bar.  The rows in the window are *first .. *first + *count - 1.
  */
-void top_place(struct top *top, const struct screen *screen, const struct top_rows *rows, size_t *first, size_t *count);
+void top_place(struct top *top, const struct terminal *screen, const struct top_rows *rows, size_t *first,
+	       size_t *count);
 /* Draw the whole screen; the rows in the window have their percentiles. */
-void top_draw(const struct top *top, struct screen *screen, const struct top_heading *heading,
+void top_draw(const struct top *top, struct terminal *screen, const struct top_heading *heading,
 	      const struct top_rows *rows);
 
 /* One reading as text: a heading, and `limit` rows (0 = all). */
@@ -98,5 +102,11 @@ void top_print_json(const struct top *top, const struct top_heading *heading, co
 /* A number in at most six columns: "123456", "1234k", "12.3M". */
 #define TOP_COUNT_MAX 24
 const char *top_count_text(double value, char text[TOP_COUNT_MAX]);
+/*
+ * A time of the row, which has measured ones: "12.3 ms", "~12.3 ms" for an estimate, "<300 us" for one of which no more
+ * is known, "-" without calls.
+ */
+#define TOP_TIME_MAX (TIMETEXT_MAX + 1)
+const char *top_time_text(const struct profile_row *row, enum top_column column, char text[TOP_TIME_MAX]);
 
 #endif

@@ -16,7 +16,6 @@
 #include <host/text.h>
 #include "top.h"
 
-#define HEAD_ROWS    3u
 #define NUMBER_WIDTH 10u
 #define NAME_MIN     20u
 #define OBJECT_WIDTH 18u
@@ -61,61 +60,62 @@ const char *top_count_text(double value, char text[TOP_COUNT_MAX])
 	return text;
 }
 
-static const char *cell_text(const struct profile_row *row, enum top_column column, char text[TIMETEXT_MAX])
+const char *top_time_text(const struct profile_row *row, enum top_column column, char text[TOP_TIME_MAX])
+{
+	const uint64_t times[TOP_COLUMNS] = {
+		[TOP_TOTAL] = row->total_ns, [TOP_SELF] = row->self_ns, [TOP_AVG] = row->avg_ns,
+		[TOP_P50] = row->p50_ns,     [TOP_P99] = row->p99_ns,	[TOP_MAX] = row->max_ns,
+	};
+	uint64_t error = column == TOP_MAX ? row->max_error_ns : row->span_ns, ns = times[column];
+	bool of_one = column == TOP_P50 || column == TOP_P99 || column == TOP_MAX;
+
+	if (!row->calls)
+		return "-";
+	if (!row->estimated)
+		return timetext(ns, text);
+	text[0] = of_one && ns < 2 * error ? '<' : '~';
+	timetext(text[0] == '<' ? ns + error : ns, text + 1);
+	return text;
+}
+
+static const char *cell_text(const struct profile_row *row, enum top_column column, char text[TOP_TIME_MAX])
 {
 	switch (column) {
 	case TOP_RATE:
 		return top_count_text(row->calls_rate, text);
 	case TOP_CALLS:
 		if (row->calls < 1000000)
-			snprintf(text, TIMETEXT_MAX, "%llu", (unsigned long long)row->calls);
+			snprintf(text, TOP_TIME_MAX, "%llu", (unsigned long long)row->calls);
 		else
 			(void)top_count_text((double)row->calls, text);
 		return text;
-	case TOP_TOTAL:
-		return row->calls ? timetext(row->total_ns, text) : "-";
-	case TOP_SELF:
-		return row->calls ? timetext(row->self_ns, text) : "-";
-	case TOP_AVG:
-		return row->calls ? timetext(row->avg_ns, text) : "-";
-	case TOP_P50:
-		return row->calls ? timetext(row->p50_ns, text) : "-";
-	case TOP_P99:
-		return row->calls ? timetext(row->p99_ns, text) : "-";
 	default:
-		return row->calls ? timetext(row->max_ns, text) : "-";
+		return top_time_text(row, column, text);
 	}
 }
 
-static size_t window_of(const struct screen *screen)
+static size_t window_of(const struct terminal *screen)
 {
-	return screen_rows(screen) > HEAD_ROWS + 1 ? screen_rows(screen) - HEAD_ROWS - 1 : 1;
+	return terminal_rows(screen) > TOP_HEAD_ROWS + 1 ? terminal_rows(screen) - TOP_HEAD_ROWS - 1 : 1;
 }
 
-void top_place(struct top *top, const struct screen *screen, const struct top_rows *rows, size_t *first, size_t *count)
+void top_place(struct top *top, const struct terminal *screen, const struct top_rows *rows, size_t *first,
+	       size_t *count)
 {
 	size_t window = window_of(screen);
 
-	top->page = window;
 	/* The bar follows its function when the function's row moves. */
 	for (size_t i = 0; i < rows->count && top->selected != PROFILE_NONE; i++)
 		if (rows->rows[i].function == top->selected) {
-			top->bar = i;
+			top->list.bar = i;
 			break;
 		}
-	if (top->bar >= rows->count)
-		top->bar = rows->count ? rows->count - 1 : 0;
-	if (top->bar < top->first)
-		top->first = top->bar;
-	if (top->bar >= top->first + window)
-		top->first = top->bar - window + 1;
-	if (top->first + window > rows->count)
-		top->first = rows->count > window ? rows->count - window : 0;
-	*first = top->first;
-	*count = rows->count - top->first < window ? rows->count - top->first : window;
+	list_place(&top->list, rows->count, window);
+	*first = top->list.first;
+	*count = rows->count - top->list.first < window ? rows->count - top->list.first : window;
 }
 
-static void draw_heading(const struct top *top, struct screen *screen, const struct top_heading *heading,
+static void draw_heading(const struct top *top, struct terminal *screen, const struct top_heading *heading,
 			 const struct top_rows *rows)
 {
 	const struct profile_totals *totals = &heading->totals;
@@ -127,7 +127,7 @@ static void draw_heading(const struct top *top, struct screen *screen, const str
 		 counted(totals->threads, "thread", "threads"), totals->processes,
 		 counted(totals->processes, "process", "processes"), totals->functions,
 		 counted(totals->functions, "function", "functions"), heading->ended ? "  ENDED" : "");
-	screen_put(screen, 0, 0, line, screen_columns(screen), false, SCREEN_BOLD);
+	terminal_put(screen, 0, 0, line, terminal_columns(screen), false, TERMINAL_BOLD);
 	if (top->watched != PROFILE_NONE)
 		snprintf(line, sizeof(line), "callers of %s (Esc: back)", top->watched_name);
 	else
@@ -135,109 +135,94 @@ static void draw_heading(const struct top *top, struct screen *screen, const str
 			 counted(rows->calls, "function", "functions"), top->filter[0] ? " matching " : "", top->filter,
 			 top_column_title(top->sort), top->reverse ? " (least first)" : "",
 			 top->paused ? "  PAUSED" : "");
-	screen_put(screen, 1, 0, line, screen_columns(screen), false, SCREEN_PLAIN);
+	terminal_put(screen, 1, 0, line, terminal_columns(screen), false, TERMINAL_PLAIN);
 }
 
-static void draw_titles(const struct top *top, struct screen *screen, const bool shown[TOP_COLUMNS], bool object)
+static void draw_titles(const struct top *top, struct terminal *screen, const bool shown[TOP_COLUMNS], bool object)
 {
-	unsigned column = 0, width = screen_columns(screen), name_width;
+	unsigned column = 0, width = terminal_columns(screen), name_width;
 
-	screen_put(screen, 2, 0, "", width, false, SCREEN_REVERSE);
+	terminal_put(screen, 2, 0, "", width, false, TERMINAL_REVERSE);
 	for (unsigned i = 0; i < TOP_NAME; i++)
 		if (shown[i])
-			column = screen_put(screen, 2, column, top_column_title((enum top_column)i), NUMBER_WIDTH, true,
-					    i == top->sort ? SCREEN_BOLD : SCREEN_REVERSE);
+			column = terminal_put(screen, 2, column, top_column_title((enum top_column)i), NUMBER_WIDTH,
+					      true, i == top->sort ? TERMINAL_BOLD : TERMINAL_REVERSE);
 	name_width = width - column - 2 - (object ? OBJECT_WIDTH : 0);
-	column = screen_put(screen, 2, column + 2, top->watched != PROFILE_NONE ? "Caller" : "Function", name_width,
-			    false, top->sort == TOP_NAME ? SCREEN_BOLD : SCREEN_REVERSE);
+	column = terminal_put(screen, 2, column + 2, top->watched != PROFILE_NONE ? "Caller" : "Function", name_width,
+			      false, top->sort == TOP_NAME ? TERMINAL_BOLD : TERMINAL_REVERSE);
 	if (object)
-		screen_put(screen, 2, column, "Object", OBJECT_WIDTH, false, SCREEN_REVERSE);
+		terminal_put(screen, 2, column, "Object", OBJECT_WIDTH, false, TERMINAL_REVERSE);
 }
 
-static void draw_row(struct screen *screen, unsigned at, const struct profile_row *row, const bool shown[TOP_COLUMNS],
+static void draw_row(struct terminal *screen, unsigned at, const struct profile_row *row, const bool shown[TOP_COLUMNS],
 		     bool object, bool bar)
 {
-	unsigned column = 0, width = screen_columns(screen), name_width;
-	enum screen_style style = bar ? SCREEN_REVERSE : SCREEN_PLAIN;
-	char text[TIMETEXT_MAX], name[LINE_BYTES], whole[SHORTEN_MAX];
+	unsigned column = 0, width = terminal_columns(screen), name_width;
+	enum terminal_style style = bar ? TERMINAL_REVERSE : row->running ? TERMINAL_WARM : TERMINAL_PLAIN;
+	char text[TOP_TIME_MAX], name[LINE_BYTES], whole[SHORTEN_MAX];
 
 	for (unsigned i = 0; i < TOP_NAME; i++)
 		if (shown[i])
-			column = screen_put(screen, at, column, cell_text(row, (enum top_column)i, text), NUMBER_WIDTH,
-					    true, style);
+			column = terminal_put(screen, at, column, cell_text(row, (enum top_column)i, text),
+					      NUMBER_WIDTH, true, style);
 	name_width = width - column - (object ? OBJECT_WIDTH : 0);
 	snprintf(name, sizeof(name), "  %s%s", shorten(row->name, name_width > 6 ? name_width - 5 : 0, whole),
 		 row->running ? " *" : "");
-	column = screen_put(screen, at, column, name, name_width, false, style);
+	column = terminal_put(screen, at, column, name, name_width, false, style);
 	if (object)
-		screen_put(screen, at, column, row->object, OBJECT_WIDTH, false, bar ? SCREEN_REVERSE : SCREEN_DIM);
+		terminal_put(screen, at, column, row->object, OBJECT_WIDTH, false,
+			     bar ? TERMINAL_REVERSE : TERMINAL_DIM);
 }
 
-static void draw_last(const struct top *top, struct screen *screen)
-{
-	unsigned row = screen_rows(screen) - 1, width = screen_columns(screen);
-	char line[LINE_BYTES];
-
-	if (top->editing) {
-		snprintf(line, sizeof(line), "Function (part of its name, or a glob): %s_", top->edited);
-		screen_put(screen, row, 0, line, width, false, SCREEN_BOLD);
-	} else if (top->message[0]) {
-		screen_put(screen, row, 0, top->message, width, false, SCREEN_BOLD);
-	} else {
-		screen_put(screen, row, 0,
-			   "q quit  s/S sort  / filter  Enter callers  Esc back  p pause  r reset  h help", width,
-			   false, SCREEN_DIM);
-	}
-}
-
-static void draw_help(struct screen *screen)
+static void draw_help(struct terminal *screen)
 {
 	static const char *const lines[] = {
 		"q, ^C        end",
-		"s, >, Right  sort by the next column",
-		"S, <, Left   sort by the column before",
+		"s, >, Right; S, <, Left   sort by the next column; by the one before",
 		"R            least first, or greatest first again",
-		"/            show only functions whose name has a text in it, or matches a glob",
-		"Up, Down, PgUp, PgDn, Home, End   move the bar",
+		"/, &         show only functions whose name has a text in it, or matches a glob",
+		"Up, Down, PgUp, PgDn, Home, End, mouse   move the bar",
 		"Enter        who calls the function under the bar",
 		"Esc, Backspace   back to all functions; all functions again after /",
 		"p            pause: the table stays as it is; the program goes on",
 		"r            reset: count from now on",
 		"Space        read now",
+		"^Z           stop, until the shell goes on with it (fg)",
 		"",
 		"Calls/s are of the last interval, all else since the start or r.  Times are of calls that have ended;",
 		"a * marks functions that a thread is in now.  Total has a recursive function's outermost call only.",
+		"A ~ marks estimates (--time adaptive); of a time with a < no more is known.",
 		"",
 		"any key: back",
 	};
 
-	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		screen_put(screen, HEAD_ROWS + i, 2, lines[i],
-			   screen_columns(screen) > 2 ? screen_columns(screen) - 2 : 0, false, SCREEN_PLAIN);
+	terminal_put_lines(screen, TOP_HEAD_ROWS, 2, lines, sizeof(lines) / sizeof(lines[0]));
 }
 
-void top_draw(const struct top *top, struct screen *screen, const struct top_heading *heading,
+void top_draw(const struct top *top, struct terminal *screen, const struct top_heading *heading,
 	      const struct top_rows *rows)
 {
 	size_t window = window_of(screen);
 	bool shown[TOP_COLUMNS], object;
 
-	screen_clear(screen);
+	terminal_clear(screen);
 	draw_heading(top, screen, heading, rows);
 	if (top->help) {
 		draw_help(screen);
 		return;
 	}
-	(void)choose_columns(top, screen_columns(screen), shown, &object);
+	(void)choose_columns(top, terminal_columns(screen), shown, &object);
 	draw_titles(top, screen, shown, object);
-	for (size_t i = 0; i < window && top->first + i < rows->count; i++)
-		draw_row(screen, HEAD_ROWS + (unsigned)i, &rows->rows[top->first + i], shown, object,
-			 top->first + i == top->bar);
+	for (size_t i = 0; i < window && top->list.first + i < rows->count; i++)
+		draw_row(screen, TOP_HEAD_ROWS + (unsigned)i, &rows->rows[top->list.first + i], shown, object,
+			 top->list.first + i == top->list.bar);
 	if (!rows->count)
-		screen_put(screen, HEAD_ROWS, 2,
-			   top->watched != PROFILE_NONE ? "no call has ended since Enter was pressed"
-			   : rows->calls		? "no function matches"
-							: "no traced call has ended yet",
-			   screen_columns(screen) > 2 ? screen_columns(screen) - 2 : 0, false, SCREEN_DIM);
-	draw_last(top, screen);
+		terminal_put(screen, TOP_HEAD_ROWS, 2,
+			     top->watched != PROFILE_NONE ? "no call has ended since Enter was pressed"
+			     : rows->calls		  ? "no function matches"
+							  : "no traced call has ended yet",
+			     terminal_columns(screen) > 2 ? terminal_columns(screen) - 2 : 0, false, TERMINAL_DIM);
+	terminal_put_last(screen, top->editing ? "Function (part of its name, or a glob)" : NULL, top->edited,
+			  top->message,
+			  "q quit  s/S sort  / filter  Enter callers  Esc back  p pause  r reset  h help");
 }

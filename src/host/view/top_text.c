@@ -17,7 +17,7 @@ static size_t shown_of(const struct top_rows *rows, size_t limit)
 void top_print(const struct top *top, const struct top_heading *heading, const struct top_rows *rows, size_t limit,
 	       struct out *out)
 {
-	char text[TIMETEXT_MAX], name[256];
+	char text[TOP_TIME_MAX], name[256];
 	size_t shown = shown_of(rows, limit);
 
 	text_clean(name, sizeof(name), heading->what);
@@ -27,16 +27,21 @@ void top_print(const struct top *top, const struct top_heading *heading, const s
 		   top_column_title(top->sort), heading->ended ? ", ended" : "");
 	for (unsigned i = 0; i < TOP_NAME; i++)
 		out_column(out, top_column_title((enum top_column)i), COLUMN_WIDTH, true);
+	if (heading->totals.estimated) {
+		out_column(out, "Total +-", COLUMN_WIDTH, true);
+		out_column(out, "Self +-", COLUMN_WIDTH, true);
+	}
 	out_text(out, "  Function\n");
 	for (size_t i = 0; i < shown; i++) {
 		const struct profile_row *row = &rows->rows[i];
-		const uint64_t times[] = {row->total_ns, row->self_ns, row->avg_ns,
-					  row->p50_ns,	 row->p99_ns,  row->max_ns};
-
 		out_column(out, top_count_text(row->calls_rate, text), COLUMN_WIDTH, true);
 		out_u64_width(out, row->calls, COLUMN_WIDTH);
-		for (size_t k = 0; k < sizeof(times) / sizeof(times[0]); k++)
-			out_column(out, row->calls ? timetext(times[k], text) : "-", COLUMN_WIDTH, true);
+		for (unsigned k = TOP_TOTAL; k <= TOP_MAX; k++)
+			out_column(out, top_time_text(row, (enum top_column)k, text), COLUMN_WIDTH, true);
+		if (heading->totals.estimated) {
+			out_column(out, row->calls ? timetext(row->total_error_ns, text) : "-", COLUMN_WIDTH, true);
+			out_column(out, row->calls ? timetext(row->self_error_ns, text) : "-", COLUMN_WIDTH, true);
+		}
 		out_text(out, "  ");
 		out_text(out, row->name);
 		out_text(out, row->running ? " *\n" : "\n");
@@ -67,6 +72,13 @@ static void row_json(const struct profile_row *row, struct json *json)
 	json_key_u64(json, "p50_ns", row->p50_ns);
 	json_key_u64(json, "p99_ns", row->p99_ns);
 	json_key_u64(json, "max_ns", row->max_ns);
+	if (row->estimated) {
+		json_key_u64(json, "total_error_ns", row->total_error_ns);
+		json_key_u64(json, "self_error_ns", row->self_error_ns);
+		json_key_u64(json, "p50_error_ns", row->span_ns);
+		json_key_u64(json, "p99_error_ns", row->span_ns);
+		json_key_u64(json, "max_error_ns", row->max_error_ns);
+	}
 	json_object_end(json);
 }
 
@@ -91,6 +103,8 @@ void top_print_json(const struct top *top, const struct top_heading *heading, co
 	json_key_u64(&json, "calls_beyond", heading->totals.beyond);
 	json_key_u64(&json, "calls_vanished", heading->totals.vanished);
 	json_key_u64(&json, "records_lost", heading->totals.lost);
+	json_key(&json, "estimated");
+	json_bool(&json, heading->totals.estimated);
 	json_key(&json, "rows");
 	json_array(&json);
 	for (size_t i = 0; i < shown; i++)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json.h"
 #include "tree.h"
 
 #define FIRST_ROOM	  1024u
@@ -251,12 +252,23 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 
 static const struct walk_ops building = {.on_push = push_frame, .on_close = add_call};
 
-int tree_build(struct tree *tree, const struct trace *trace, const struct view_filter *filter, uint32_t depth_max,
+int tree_build(struct tree_builder *builder, const struct trace *trace, const struct view_filter *filter,
 	       struct walk *walk, struct calltap_diag *diag)
 {
-	struct tree_builder builder = {.tree = tree, .depth_max = depth_max};
-	int err = walk_run(walk, trace, filter, &building, &builder, diag);
+	int err = walk_run(walk, trace, filter, &building, builder, diag);
 
-	tree_sum(tree);
+	tree_sum(builder->tree);
 	return err;
+}
+
+void tree_json_begin(struct json *json, const struct tree *tree, uint32_t at, int64_t depth)
+{
+	json_object(json);
+	json_key_u64(json, "id", at);
+	json_key(json, "parent");
+	if (tree->nodes[at].parent == TREE_ROOT)
+		json_null(json);
+	else
+		json_u64(json, tree->nodes[at].parent);
+	json_key_u64(json, "depth", (uint64_t)depth);
 }

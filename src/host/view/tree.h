@@ -10,6 +10,8 @@
 
 #include "walk.h"
 
+struct json;
+
 #define TREE_ROOT      0u
 #define TREE_NONE      UINT32_MAX
 #define TREE_NODES_MAX (2u << 20) /* 128 MiB of nodes, 16 MiB of hash */
@@ -47,10 +49,6 @@ int tree_sort(struct tree *tree) __attribute__((warn_unused_result));
 /* The next node, each before its children, with its *depth.  Start with TREE_ROOT and *depth = -1. */
 uint32_t tree_next(const struct tree *tree, uint32_t node, bool skip_children, int64_t *depth);
 
-/* Build the tree of a trace; calls below depth_max levels (0 = any) are absorbed. */
-int tree_build(struct tree *tree, const struct trace *trace, const struct view_filter *filter, uint32_t depth_max,
-	       struct walk *walk, struct calltap_diag *diag) __attribute__((warn_unused_result));
-/* The steps of tree_build(), for a consumer with a pass of its own; they take the frames' user words. */
 struct tree_builder {
 	struct tree *tree;
 	uint32_t depth_max; /* calls below so many levels are absorbed; 0 = none */
@@ -59,10 +57,19 @@ struct tree_builder {
 
 #define TREE_THREAD (1u << 31)
 
-/* For on_push and for on_close of struct walk_ops. */
+/* Build the tree of a trace. */
+int tree_build(struct tree_builder *builder, const struct trace *trace, const struct view_filter *filter,
+	       struct walk *walk, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/*
+ * The steps of tree_build(), for a consumer with a pass of its own, as its on_push and on_close (struct walk_ops); they
+ * take the frames' user words.
+ */
 void tree_enter(struct tree_builder *builder, struct walk *walk, uint32_t thread, struct call_frame *frame);
 void tree_leave(struct tree_builder *builder, struct walk *walk, const struct call_closed *closed);
 /* Sum the calls and totals of the root's children into the root. */
 void tree_sum(struct tree *tree);
+
+/* Begin the JSON object of a node: where it is in the tree.  json.h */
+void tree_json_begin(struct json *json, const struct tree *tree, uint32_t at, int64_t depth);
 
 #endif

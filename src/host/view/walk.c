@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chosen.h"
+#include "headway.h"
 #include "walk.h"
 
 const char *walk_end_text(enum call_end how)
@@ -53,6 +55,24 @@ static uint64_t span_ticks(const struct call_closed *closed)
 uint64_t walk_duration_ns(const struct walk *walk, const struct call_closed *closed)
 {
 	return trace_duration_ns(walk->trace, span_ticks(closed));
+}
+
+uint64_t walk_error_ns(const struct walk *walk, uint64_t ticks, uint64_t lo, uint64_t hi)
+{
+	const struct trace_event event = {.ticks = ticks, .lo = lo, .hi = hi};
+
+	return trace_duration_ns(walk->trace, trace_event_error(&event));
+}
+
+uint64_t walk_duration_error_ns(const struct walk *walk, const struct call_closed *closed)
+{
+	uint64_t span = span_ticks(closed), least = call_least_ticks(closed), most = call_most_ticks(closed);
+
+	if (!call_is_estimated(closed) || !closed->frame->enter_known)
+		return 0;
+	least = least < span ? span - least : 0;
+	most = most > span ? most - span : 0;
+	return trace_duration_ns(walk->trace, least > most ? least : most);
 }
 
 static uint64_t running_ticks(const struct call_closed *closed)
@@ -123,7 +143,14 @@ static void closed_call(void *ctx, struct callstack *stack, const struct call_cl
 		walk->ops->on_pop(walk->ctx, walk, closed);
 }
 
+static unsigned judge_function(void *ctx, uint32_t function)
+{
+	return chosen_judge(((const struct walk *)ctx)->filter->chosen, function);
+}
+
 static const struct callstack_ops stack_ops = {.on_enter = begin_call, .on_close = closed_call};
+static const struct callstack_ops judging_ops = {
+	.judge = judge_function, .on_enter = begin_call, .on_close = closed_call};
 
 /* Enter the frames that were open on the thread when the trace began, once. */
 static int begin_thread(struct walk *walk, uint32_t thread)
@@ -144,12 +171,29 @@ static int begin_thread(struct walk *walk, uint32_t thread)
 	return callstack_begin(walk->stack, thread);
 }
 
-static bool is_selected(const struct walk *walk, const struct trace_thread *thread)
+bool view_filter_has_thread(const struct view_filter *filter, const struct trace *trace, uint32_t index)
 {
-	const struct trace_process *process = trace_process(walk->trace, thread->process);
+	const struct trace_thread *thread = trace_thread(trace, index);
+	const struct trace_process *process = thread ? trace_process(trace, thread->process) : NULL;
 
-	return (!walk->filter->tid || walk->filter->tid == thread->tid) &&
-	       (!walk->filter->pid || (process && process->pid == walk->filter->pid));
+	return thread && (!filter->tid || filter->tid == thread->tid) &&
+	       (!filter->thread || filter->thread == index + 1) &&
+	       (!filter->pid || (process && process->pid == filter->pid)) && chosen_has_thread(filter->chosen, index);
+}
+
+struct view_filter view_filter_whole(const struct view_filter *filter)
+{
+	struct view_filter whole = *filter;
+
+	whole.function = NULL;
+	whole.from_ns = whole.min_ns = 0;
+	return whole;
+}
+
+/* The same as a cursor asks it. */
+static bool wants_thread(const void *chosen, uint32_t thread)
+{
+	return chosen_has_thread(chosen, thread);
 }
 
 /* Enter the frames from before the trace of all selected threads, or of those that have no records. */
@@ -162,7 +206,7 @@ static int begin_threads(struct walk *walk, bool all)
 		int err;
 
 		if (!thread || !trace_thread_stack(walk->trace, i, &stack) || (thread->records && !all) ||
-		    !is_selected(walk, thread))
+		    !view_filter_has_thread(walk->filter, walk->trace, i))
 			continue;
 		walk->now_ticks = stack.ticks;
 		err = begin_thread(walk, i);
@@ -170,6 +214,15 @@ static int begin_threads(struct walk *walk, bool all)
 			return err ? err : walk->error;
 	}
 	return 0;
+}
+
+/* False: the message is of a call that is hidden. */
+static bool message_is_shown(const struct walk *walk, uint32_t thread, uint32_t function)
+{
+	const struct chosen *chosen = walk->filter->chosen;
+
+	return !chosen_judges(chosen) ||
+	       (chosen_judge(chosen, function) & (CALL_INSIDE | CALL_OUTSIDE) && callstack_shows(walk->stack, thread));
 }
 
 static void show_message(struct walk *walk, const struct trace_event *event)
@@ -181,13 +234,20 @@ static void show_message(struct walk *walk, const struct trace_event *event)
 		return;
 	message.role = trace_event_role(walk->trace, event);
 	message.function = trace_event_function(walk->trace, event);
-	if (message.function != TRACE_NONE && !walk_wants(walk, message.function))
+	if (message.function != TRACE_NONE &&
+	    (!walk_wants(walk, message.function) || !message_is_shown(walk, event->thread, message.function)))
 		return;
 	message.name = trace_event_text(walk->trace, event, text);
 	if (message.name)
 		walk->ops->on_message(walk->ctx, walk, event, &message);
 	else
 		walk->undescribed++;
+}
+
+/* False: a call of the tracer `function` is left out; its trees are not known. */
+static bool call_is_shown(const struct walk *walk, uint32_t function)
+{
+	return !chosen_judges(walk->filter->chosen) || chosen_judge(walk->filter->chosen, function) & CALL_OUTSIDE;
 }
 
 /* Hand the event to the consumer, if it is of a kind that the stacks do not turn into calls. */
@@ -197,7 +257,7 @@ static void show_event(struct walk *walk, const struct trace_event *event)
 		return;
 	switch ((enum calltap_record_kind)event->kind) {
 	case CALLTAP_REC_CALL:
-		if (!walk_wants(walk, event->id))
+		if (!walk_wants(walk, event->id) || !call_is_shown(walk, event->id))
 			return;
 		break;
 	case CALLTAP_REC_STACK:
@@ -219,6 +279,9 @@ static void show_event(struct walk *walk, const struct trace_event *event)
 	case CALLTAP_REC_OPEN:
 	case CALLTAP_REC_KINDS:
 		return; /* in no file */
+	case CALLTAP_REC_BRIEF_ENTRY:
+	case CALLTAP_REC_BRIEF_EXIT:
+		return; /* ENTRY and EXIT by now */
 	}
 	if (walk->ops->on_event)
 		walk->ops->on_event(walk->ctx, walk, event);
@@ -262,6 +325,7 @@ static int run_pass(struct walk *walk, struct trace_cursor *cursor)
 			continue;
 		}
 		in_a_row = 0;
+		headway_add(walk->filter->headway, 1);
 		if (event.ticks > walk->to_ticks)
 			break;
 		err = walk_feed(walk, &event);
@@ -319,7 +383,9 @@ int walk_open(struct walk *walk, const struct trace *trace, const struct view_fi
 	walk->threads = trace_thread_count(trace);
 	walk->begun = calloc((size_t)walk->threads + 1, sizeof(*walk->begun));
 	err = walk->begun ? mark_wanted(walk) : -ENOMEM;
-	return err ? err : callstack_create(&walk->stack, trace, &stack_ops, walk);
+	return err ? err
+		   : callstack_create(&walk->stack, trace, chosen_judges(filter->chosen) ? &judging_ops : &stack_ops,
+				      walk);
 }
 
 void walk_close(struct walk *walk)
@@ -332,11 +398,57 @@ void walk_close(struct walk *walk)
 	walk->begun = NULL;
 }
 
+struct noting {
+	struct headway *headway;
+	uint64_t records;
+	bool any;
+};
+
+static void note_event(void *of)
+{
+	struct noting *noting = of;
+
+	if (!noting->any)
+		headway_begin(noting->headway, "reading times", noting->records);
+	noting->any = true;
+	headway_add(noting->headway, 1);
+}
+
+static int open_cursor(struct trace_cursor **cursor, struct walk *walk, struct trace_select *select,
+		       struct calltap_diag *diag)
+{
+	struct headway *headway = walk->filter->headway;
+	uint64_t records = headway ? view_filter_records(walk->filter, walk->trace) : 0;
+	struct noting noting = {.headway = headway, .records = records};
+	int err;
+
+	/* Opening may make a pass of its own. */
+	select->noted = headway ? note_event : NULL;
+	select->of = &noting;
+	err = trace_cursor_open(cursor, walk->trace, select, diag);
+	headway_begin(headway, "reading", records);
+	return err;
+}
+
+uint64_t view_filter_records(const struct view_filter *filter, const struct trace *trace)
+{
+	uint64_t records = 0;
+
+	for (uint32_t i = 0; i < trace_thread_count(trace); i++)
+		if (view_filter_has_thread(filter, trace, i))
+			records += trace_thread(trace, i)->records;
+	return records;
+}
+
 int walk_run(struct walk *walk, const struct trace *trace, const struct view_filter *filter, const struct walk_ops *ops,
 	     void *ctx, struct calltap_diag *diag)
 {
-	struct trace_select select = {
-		.size = sizeof(select), .thread = TRACE_NONE, .pid = filter->pid, .tid = filter->tid};
+	struct trace_select select = {.size = sizeof(select),
+				      .thread = filter->thread ? filter->thread - 1 : TRACE_NONE,
+				      .pid = filter->pid,
+				      .tid = filter->tid,
+				      .wants = filter->chosen ? wants_thread : NULL,
+				      .ctx = filter->chosen};
 	struct trace_cursor *cursor = NULL;
 	int err = walk_open(walk, trace, filter, ops, ctx);
 
@@ -346,7 +458,7 @@ int walk_run(struct walk *walk, const struct trace *trace, const struct view_fil
 				       "and '*part*' matches a part of one",
 				       filter->function);
 	if (!err)
-		err = trace_cursor_open(&cursor, trace, &select, diag);
+		err = open_cursor(&cursor, walk, &select, diag);
 	if (!err)
 		err = begin_threads(walk, !ops->late_stacks);
 	if (!err)

@@ -10,13 +10,19 @@
 #include "../trace/callstack.h"
 #include "../trace/trace.h"
 
+struct chosen;	/* chosen.h */
+struct headway; /* headway.h */
+
 struct view_filter {
-	uint32_t pid;	      /* 0 = all */
-	uint32_t tid;	      /* 0 = all */
-	const char *function; /* glob on the name, NULL = all */
-	uint64_t from_ns;     /* since the trace's start */
-	uint64_t to_ns;	      /* UINT64_MAX = to the end */
-	uint64_t min_ns;      /* finished calls shorter than this are left out */
+	struct headway *headway;     /* how far the passes are; NULL: nobody waits */
+	const struct chosen *chosen; /* functions that are taken as traced, and threads; NULL = all */
+	uint32_t pid;		     /* 0 = all */
+	uint32_t tid;		     /* 0 = all */
+	uint32_t thread;	     /* index + 1, 0 = all */
+	const char *function;	     /* glob on the name, NULL = all */
+	uint64_t from_ns;	     /* since the trace's start */
+	uint64_t to_ns;		     /* UINT64_MAX = to the end */
+	uint64_t min_ns;	     /* finished calls shorter than this are left out */
 };
 
 struct walk;
@@ -95,10 +101,20 @@ uint64_t walk_duration_ns(const struct walk *walk, const struct call_closed *clo
 uint64_t walk_running_ns(const struct walk *walk, const struct call_closed *closed);
 /* The running time of a call without the time of its callees. */
 uint64_t walk_self_ns(const struct walk *walk, const struct call_closed *closed);
+/* The most that walk_duration_ns() is off, because the call's entry or its end is an estimate; 0 = it is exact. */
+uint64_t walk_duration_error_ns(const struct walk *walk, const struct call_closed *closed);
+/* The most that a time is off, whose true value is not outside of lo and hi. */
+uint64_t walk_error_ns(const struct walk *walk, uint64_t ticks, uint64_t lo, uint64_t hi);
 /* Nanoseconds since the trace's start. */
 uint64_t walk_since_ns(const struct walk *walk, uint64_t ticks);
 /* True if -f lets this function pass. */
 bool walk_wants(const struct walk *walk, uint32_t function);
+/* True if the filter lets the thread pass. */
+bool view_filter_has_thread(const struct view_filter *filter, const struct trace *trace, uint32_t index);
+/* The same threads and chosen functions with all of their calls, whatever else the filter leaves out; `to_ns` stays. */
+struct view_filter view_filter_whole(const struct view_filter *filter);
+/* The records of these threads. */
+uint64_t view_filter_records(const struct view_filter *filter, const struct trace *trace);
 /* "returned", "unwound", ...: the word for how a call ended. */
 const char *walk_end_text(enum call_end how);
 /* The word for how a call was entered: "by a tail call", "before the trace"; NULL = by an ordinary call. */

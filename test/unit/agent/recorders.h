@@ -21,7 +21,7 @@ static inline enum arch_entry wanted_entry(uint16_t flags)
 	if (flags & CALLTAP_SITE_FULL_ENTRY)
 		return ARCH_ENTRY_FULL;
 	if (flags & CALLTAP_SITE_PROFILE)
-		return ARCH_ENTRY_PROFILE;
+		return flags & CALLTAP_SITE_BRIEF ? ARCH_ENTRY_TICKED : ARCH_ENTRY_PROFILE;
 	return flags & CALLTAP_SITE_TIMED ? ARCH_ENTRY_TIMED : ARCH_ENTRY_FAST;
 }
 
@@ -37,7 +37,7 @@ static inline enum arch_entry wanted_exit(uint16_t flags)
 	if (flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT))
 		return ARCH_EXIT_FULL;
 	if (flags & CALLTAP_SITE_PROFILE)
-		return ARCH_EXIT_PROFILE;
+		return flags & CALLTAP_SITE_BRIEF ? ARCH_EXIT_TICKED : ARCH_EXIT_PROFILE;
 	return flags & CALLTAP_SITE_TRIGGER ? ARCH_EXIT_TRIGGER : ARCH_EXIT_FAST;
 }
 

@@ -26,8 +26,23 @@ static struct fake_arena fake;
 static struct probe_thread thread;
 static struct ring_writer writer;
 
+/* Whoever counts words wants no TIME record among them, which comes when the clock's lower 32 bits are over: begin
+ * where that is half a second away, or a quarter of the bits' span where the clock is so fast that this is less. */
+static void await_time(void)
+{
+	uint64_t ticks = arch_clock();
+
+	usleep(1000);
+	ticks = (arch_clock() - ticks) * 500;
+	if (ticks > UINT32_MAX / 4)
+		ticks = UINT32_MAX / 4;
+	while ((uint32_t)~arch_clock() < ticks)
+		usleep(1000);
+}
+
 static struct calltap_ring *begin(enum calltap_mode mode, uint32_t sub_count)
 {
+	await_time();
 	fake_arena_create(&fake, mode, 1, SUB, sub_count);
 	fake_start(&fake);
 	memset(&writer, 0, sizeof(writer));
@@ -288,6 +303,45 @@ static void clock_marks(void **state)
 	assert_true(next_record(&reading, &kind, &id, &second));
 	assert_int_equal(id, 3);
 	assert_false(next_record(&reading, &kind, &id, &second));
+	end();
+}
+
+static void put_half(uint32_t id)
+{
+	uint32_t *half = (uint32_t *)arch_local_add(&writer.cursor, sizeof(*half));
+
+	*half = (uint32_t)CALLTAP_REC_BRIEF_ENTRY << CALLTAP_RECORD_ID_BITS | id;
+}
+
+/* Records begin at whole words; half a one that is left over says that it holds none. */
+static void half_a_word_becomes_a_pad(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 4);
+	const uint64_t *words = (const uint64_t *)(fake_sub(ring, 0) + 1);
+
+	assert_true(record(1));
+	put_half(2);
+	put_half(3);
+	assert_true(record(4));
+	put_half(5);
+	assert_true(probe_record(&thread, CALLTAP_REC_CALL, 6, 2, 7));
+	assert_int_equal(calltap_record_id(words[0]), 1);
+	assert_true(calltap_record_has_brief(words[1]));
+	assert_int_equal((uint32_t)words[1] & CALLTAP_RECORD_ID_MAX, 2);
+	assert_int_equal(calltap_record_id(words[1]), 3);
+	assert_int_equal(calltap_record_id(words[2]), 4);
+	assert_int_equal((uint32_t)words[3] & CALLTAP_RECORD_ID_MAX, 5);
+	assert_true(words[3] >> 32 == CALLTAP_RECORD_PAD);
+	assert_int_equal(calltap_record_kind(words[4]), CALLTAP_REC_CALL);
+	assert_true(words[5] == 7);
+	/* At the sub-buffer's end: what is left over there has no room for a record. */
+	while (writer.cursor < writer.base + writer.span - 4)
+		put_half(8);
+	assert_int_equal(ring->opened, 1);
+	assert_true(record(9));
+	assert_int_equal(ring->opened, 2);
+	assert_int_equal(calltap_record_id(*(const uint64_t *)(fake_sub(ring, 1) + 1)), 9);
+	assert_true(words[SUB_MAX - 1] >> 32 == 0);
 	end();
 }
 
@@ -552,6 +606,7 @@ int main(void)
 		cmocka_unit_test(block_does_not_wait_for_ever),
 		cmocka_unit_test(block_loses_nothing),
 		cmocka_unit_test(clock_marks),
+		cmocka_unit_test(half_a_word_becomes_a_pad),
 		cmocka_unit_test(wiped_writer_is_left_alone),
 		cmocka_unit_test(signal_storm),
 		cmocka_unit_test(events_stay_together),

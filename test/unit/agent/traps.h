@@ -16,6 +16,9 @@ typedef void trap_handler(int number, siginfo_t *info, void *context);
 
 /* Run work(n) with the handler at each instruction, NULL = without traps. flags: SA_ONSTACK, or 0. */
 void with_traps(trap_handler *handler, int flags, void (*work)(int), int n);
+/* Where instructions are made breakpoints: code besides the dispatcher's that is trapped, before the first
+ * with_traps(). */
+void traps_add(uint64_t lo, uint64_t hi);
 /* The thread's pc in the handler's context. */
 uint64_t trap_pc(const void *context);
 /* <cpu>/traps.c, for traps_in_place.c: the end of a function that returns at its end only; an instruction's length; a

@@ -9,51 +9,60 @@
 #include <arch.h>
 #include "traps.h"
 
-#define TEXT_MAX 4096
+#define SPANS_MAX 3
+
+/* Code, what it was, and breakpoints in its place. */
+struct span {
+	uint8_t *lo;
+	size_t size;
+	uint8_t *was, *all;
+};
 
 static struct {
-	uint8_t *lo;
-	size_t size;			      /* bytes of the dispatcher */
-	uint8_t was[TEXT_MAX], all[TEXT_MAX]; /* the dispatcher's code, and breakpoints in its place */
+	struct span spans[SPANS_MAX]; /* the dispatcher's is the last one */
+	unsigned count;
+	bool found;
 	trap_handler *handler;
 } trapped;
 
-static void find(void)
+void traps_add(uint64_t lo, uint64_t hi)
 {
-	uint64_t page = ~(uint64_t)4095, hi;
+	struct span *span = &trapped.spans[trapped.count++];
+	uint64_t page = ~(uint64_t)4095;
 
-	trapped.lo = (uint8_t *)(uint64_t)arch_call_handled;
-	hi = traps_end((uint64_t)arch_exit_handled);
-	trapped.size = hi - (uint64_t)trapped.lo;
-	if (trapped.size > TEXT_MAX ||
-	    mprotect((void *)((uint64_t)trapped.lo & page), ((hi + 4095) & page) - ((uint64_t)trapped.lo & page),
-		     PROT_READ | PROT_WRITE | PROT_EXEC))
+	*span = (struct span){.lo = (uint8_t *)lo, .size = hi - lo};
+	span->was = malloc(span->size);
+	span->all = malloc(span->size);
+	if (trapped.count > SPANS_MAX || !span->was || !span->all ||
+	    mprotect((void *)(lo & page), ((hi + 4095) & page) - (lo & page), PROT_READ | PROT_WRITE | PROT_EXEC))
 		abort();
-	memcpy(trapped.was, trapped.lo, trapped.size);
-	memcpy(trapped.all, trapped.lo, trapped.size);
-	for (size_t at = 0; at < trapped.size; at += traps_length(trapped.was + at))
-		traps_make(trapped.all + at, traps_length(trapped.was + at));
-}
-
-static void write_text(const uint8_t *code)
-{
-	memcpy(trapped.lo, code, trapped.size);
+	memcpy(span->was, span->lo, span->size);
+	memcpy(span->all, span->lo, span->size);
+	for (size_t at = 0; at < span->size; at += traps_length(span->was + at))
+		traps_make(span->all + at, traps_length(span->was + at));
 }
 
 static void trap_all_but(uint64_t pc)
 {
-	size_t at = pc - (uint64_t)trapped.lo;
+	for (unsigned i = 0; i < trapped.count; i++) {
+		struct span *span = &trapped.spans[i];
+		size_t at = pc - (uint64_t)span->lo;
 
-	write_text(trapped.all);
-	if (at < trapped.size)
-		memcpy(trapped.lo + at, trapped.was + at, traps_length(trapped.was + at));
-	arch_text_written((uint64_t)trapped.lo, trapped.size);
+		memcpy(span->lo, span->all, span->size);
+		if (at < span->size)
+			memcpy(span->lo + at, span->was + at, traps_length(span->was + at));
+		arch_text_written((uint64_t)span->lo, span->size);
+	}
 }
 
 static void trap_none(void)
 {
-	write_text(trapped.was);
-	arch_text_written((uint64_t)trapped.lo, trapped.size);
+	for (unsigned i = 0; i < trapped.count; i++) {
+		struct span *span = &trapped.spans[i];
+
+		memcpy(span->lo, span->was, span->size);
+		arch_text_written((uint64_t)span->lo, span->size);
+	}
 }
 
 static void on_trap(int number, siginfo_t *info, void *context)
@@ -72,8 +81,9 @@ __attribute__((noinline)) void with_traps(trap_handler *handler, int flags, void
 		__asm__ volatile(""); /* no tail call: we are to be found */
 		return;
 	}
-	if (!trapped.lo)
-		find();
+	if (!trapped.found)
+		traps_add((uint64_t)arch_call_handled, traps_end((uint64_t)arch_exit_handled));
+	trapped.found = true;
 	trapped.handler = handler;
 	sigaction(SIGTRAP, &action, NULL);
 	trap_all_but(0);

@@ -41,6 +41,15 @@ static int verify(const char *text, struct calltap_diag *diag)
 static void good_programs_are_accepted(void **state)
 {
 	static const char *const good[] = {
+		"r0 = 0; again: r0 += 1; if r0 < 9 goto again; exit",
+		"r0 = 0; again: r0 += 1; if r0 < 60000 goto again; exit",
+		"r2 = 0; again: r3 = r10; r3 += r2; *(u8 *)(r3 - 8) = 0; r2 += 1; if r2 < 8 goto again;"
+		"r0 = *(u64 *)(r10 - 8); exit",
+		"r2 = *(u64 *)(r1 + 0); r2 &= 15; r0 = 0; again: r0 += r2; r2 += 1; if r2 < 20 goto again; exit",
+		"r0 = 0; r2 = 0; outer: r3 = 0; inner: r0 += r3; r3 += 1; if r3 < 5 goto inner; r2 += 1;"
+		"if r2 < 7 goto outer; exit",
+		"r0 = 0; r2 = 0; again: r3 = *(u64 *)(r1 + 0); if r3 == 5 goto out; r2 += 1; if r2 < 30 goto again; "
+		"out: exit",
 		"r0 = 0; exit",
 		"r0 = *(u64 *)(r1 + 56); exit",
 		"r6 = r1; r0 = *(s32 *)(r6 + 4); exit",
@@ -91,8 +100,13 @@ static const struct {
 	{"r0 = 0; goto +5; exit", "it leads out of the program"},
 	{"goto +1; r1 = 5 ll; r0 = 0; exit", "instruction 0, goto +1: it leads out of the program"},
 	{"r0 = 0; goto +1; r0 = 1; exit", "instruction 2, r0 = 1: nothing leads to it"},
-	{"r0 = 0; again: r0 += 1; if r0 < 9 goto again; exit", "it leads back to instruction 1: a loop"},
-	{"goto -1", "a loop"},
+	{"goto -1", "a loop without end"},
+	{"r0 = 0; again: r0 ^= 1; if r0 < 9 goto again; exit", "a loop without end"},
+	{"r0 = *(u64 *)(r1 + 0); again: r0 |= 4; if r0 != 9 goto again; exit", "a loop without end"},
+	{"r2 = 0; again: r3 = r10; r3 += r2; *(u8 *)(r3 - 8) = 0; r2 += 1; if r2 < 9 goto again; r0 = 0; exit",
+	 "within the stack"},
+	{"again: r0 = *(u64 *)(r1 + 0); if r0 != 0 goto again; exit", "a loop without end"},
+	{"r2 = 9; again: r2 += -1; r0 = r3; if r2 != 0 goto again; exit", "r3 was never written"},
 	{"r10 = 1; r0 = 0; exit", "r10 can be read only"},
 	{"r10 = 1 ll; r0 = 0; exit", "r10 can be read only"},
 	{"r10 = *(u64 *)(r1 + 0); r0 = 0; exit", "r10 can be read only"},
@@ -178,6 +192,18 @@ static void too_many_paths_are_told(void **state)
 	free(text);
 }
 
+/* Each round leaves a way out for later, and a state for each takes memory. */
+static void too_many_paths_for_later_are_told(void **state)
+{
+	struct calltap_diag diag = {0};
+
+	assert_int_equal(verify("r3 = *(u64 *)(r1 + 0); r2 = 0; r0 = 0; again: r2 += 1; if r3 == r2 goto out; goto "
+				"again; out: exit",
+				&diag),
+			 -E2BIG);
+	assert_non_null(strstr(diag.text, "to be followed later"));
+}
+
 static void paths_that_meet_are_followed_once(void **state)
 {
 	struct calltap_diag diag = {0};
@@ -199,6 +225,7 @@ int main(void)
 		cmocka_unit_test(good_programs_are_accepted),
 		cmocka_unit_test(each_rule_has_its_reason),
 		cmocka_unit_test(too_many_paths_are_told),
+		cmocka_unit_test(too_many_paths_for_later_are_told),
 		cmocka_unit_test(paths_that_meet_are_followed_once),
 	};
 

@@ -253,6 +253,54 @@ static void behind_a_gap_nothing_is_known(void **state)
 	}
 }
 
+static uint32_t brief(bool entry, uint32_t id)
+{
+	return (uint32_t)(entry ? CALLTAP_REC_BRIEF_ENTRY : CALLTAP_REC_BRIEF_EXIT) << CALLTAP_RECORD_ID_BITS | id;
+}
+
+static void put_halves(struct sub *sub, uint32_t early, uint32_t late)
+{
+	sub->words[sub->count++] = (uint64_t)late << 32 | early;
+}
+
+/* Calls that were entered without a time are known with the time in front of them; so is what is kept. */
+static void calls_without_times_have_the_time_in_front(void **state)
+{
+	for (int kept = 0; kept < 2; kept++) {
+		struct sub sub = told(1);
+		struct open_calls open;
+		uint64_t first, second;
+
+		put(&sub, CALLTAP_REC_ENTRY, 2);
+		first = sub.ticks;
+		put_halves(&sub, brief(true, 3), brief(true, 4));
+		put_halves(&sub, brief(false, 4), CALLTAP_RECORD_PAD);
+		put(&sub, CALLTAP_REC_ENTRY, 5);
+		second = sub.ticks;
+		put_halves(&sub, brief(true, 6), 0); /* behind the last time, it may be as young as what is kept */
+		sub.ticks = 2000;
+		if (kept)
+			put(&sub, CALLTAP_REC_EXIT, 6);
+		play(&open, &sub, 1500);
+		if (!kept) {
+			assert_int_equal(open.count, 0); /* no record is */
+			open_calls_destroy(&open);
+			continue;
+		}
+		assert_int_equal(open.count, 4);
+		assert_int_equal(open.first_ticks, second);
+		for (uint32_t i = 0; i < 4; i++) {
+			static const uint32_t functions[] = {1, 2, 3, 5};
+			const uint64_t ticks[] = {10, first, first, second};
+
+			assert_int_equal(open.list[i].function, functions[i]);
+			assert_int_equal(open.list[i].entry_ticks, ticks[i]);
+			assert_int_equal(open.list[i].timed, functions[i] != 3);
+		}
+		open_calls_destroy(&open);
+	}
+}
+
 static void nonsense_does_no_harm(void **state)
 {
 	srandom(1);
@@ -286,6 +334,7 @@ int main(void)
 		cmocka_unit_test(what_came_before_the_first_record_that_is_kept_counts),
 		cmocka_unit_test(other_stacks_are_their_own),
 		cmocka_unit_test(behind_a_gap_nothing_is_known),
+		cmocka_unit_test(calls_without_times_have_the_time_in_front),
 		cmocka_unit_test(nonsense_does_no_harm),
 	};
 

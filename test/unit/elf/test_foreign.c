@@ -19,6 +19,8 @@
 #include "host/target/images.h"
 #include "self.h"
 
+#define HEAD 256 /* bytes of the pointer table in front of the stubs */
+
 static struct object *open_seed(const char *name)
 {
 	struct calltap_diag diag = {0};
@@ -199,12 +201,12 @@ static void advice(void **state)
 static void check_units(struct calltap_site *sites, uint64_t bytes)
 {
 	for (size_t k = 0; k < 5; k++)
-		assert_int_equal(sites[k].stub_off, 192 + k * X86_STUB_UNIT_GATED +
+		assert_int_equal(sites[k].stub_off, HEAD + k * X86_STUB_UNIT_GATED +
 							    (sites[k].flags & CALLTAP_SITE_GATED ? 0 : X86_STUB_GATE));
 	assert_int_equal(bytes, 5 * X86_STUB_UNIT_GATED);
 	assert_int_equal(layout_stubs(EM_X86_64, sites, 2, &bytes), 0);
-	assert_int_equal(sites[0].stub_off, 192);
-	assert_int_equal(sites[1].stub_off, 192 + X86_STUB_UNIT);
+	assert_int_equal(sites[0].stub_off, HEAD);
+	assert_int_equal(sites[1].stub_off, HEAD + X86_STUB_UNIT);
 	assert_int_equal(bytes, 2 * X86_STUB_UNIT);
 }
 
@@ -239,7 +241,7 @@ static void stub_sizes(void **state)
 		assert_int_equal(sites[3].stub_off - sites[2].stub_off, rows[i].graph + rows[i].gate);
 		assert_int_equal(sites[4].stub_off - sites[3].stub_off, rows[i].call + rows[i].gate);
 		assert_int_equal(bytes, sites[4].stub_off - sites[0].stub_off + rows[i].graph);
-		assert_int_equal(sites[0].stub_off, 192 + elf_cpu_find(rows[i].machine)->stub_veneer);
+		assert_int_equal(sites[0].stub_off, HEAD + elf_cpu_find(rows[i].machine)->stub_veneer);
 		/* Instructions begin where they may. */
 		for (size_t k = 0; k < 5; k++)
 			assert_int_equal(sites[k].stub_off % elf_cpu_find(rows[i].machine)->code_align, 0);
@@ -272,7 +274,7 @@ static void check_plan(const char *name, uint16_t veneer, uint16_t graph_stub)
 		assert_int_equal(site->body_off, source->body_off);
 		assert_int_equal(site->tramp_off, 0);
 		assert_memory_equal(site->old, source->old, site->length);
-		assert_int_equal(site->stub_off, 192 + veneer + i * (veneer + graph_stub));
+		assert_int_equal(site->stub_off, HEAD + veneer + i * (veneer + graph_stub));
 	}
 	images_destroy(&images);
 	filter_set_destroy(images.filters);

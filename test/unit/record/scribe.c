@@ -8,10 +8,13 @@
 
 #include "scribe.h"
 
-/* The second word that belongs to a record's number, to recognise a torn record. */
+/*
+ * The second word that belongs to a record's number, to recognise a torn record.  As a target's addresses and times it
+ * has no kind: it is stored before its head, and a writer that is off the CPU in between leaves it alone in the copy.
+ */
 static uint64_t extra_of(uint32_t id)
 {
-	return id * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	return (id * UINT64_C(0x9e3779b97f4a7c15) | 1) & ~(uint64_t)0 >> 4;
 }
 
 static uint64_t *take_slot(struct scribe *scribe, const struct ring_shared *shared, unsigned words)

@@ -70,6 +70,7 @@ void bench_destroy(struct bench *bench)
 	pthread_mutex_destroy(&session->next);
 	pthread_mutex_destroy(&session->lock);
 	free(bench->process.maps);
+	free(bench->process.exe);
 	unlink(bench->path);
 	free(bench);
 }

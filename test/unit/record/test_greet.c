@@ -66,7 +66,6 @@ static struct bench *emulated_bench(void)
 
 static void end(struct bench *bench)
 {
-	free(bench->process.exe);
 	bench_destroy(bench);
 }
 

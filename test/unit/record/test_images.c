@@ -216,7 +216,7 @@ static void triggers_stay_on(void **state)
 	struct calltap_diag diag;
 
 	assert_int_equal(triggers_create(&triggers), 0);
-	assert_int_equal(triggers_add(triggers, TRIGGER_STOP, "one left", &diag), 0);
+	assert_int_equal(triggers_add(triggers, TRIGGER_STACK, "one left", &diag), 0);
 	assert_int_equal(watch_create(&bench->session.images.watch, &bench->session, 1.0), 0);
 	assert_true(watch_join(bench->session.images.watch, 0, triggers, conflict, sizeof(conflict)));
 	bench->session.images.tracing = false;
@@ -233,6 +233,32 @@ static void triggers_stay_on(void **state)
 	for (uint32_t i = 0; i < image->site_count; i++)
 		if (!strcmp(image->sources[i]->symbol, "one"))
 			assert_true(chosen[i] && image->variants[1].sites[i].flags & CALLTAP_SITE_TRIGGER);
+	watch_destroy(bench->session.images.watch);
+	bench->session.images.watch = NULL;
+	triggers_destroy(triggers);
+}
+
+/* While nothing is recorded, nothing is to be stopped: the function is off until something is recorded again. */
+static void what_would_stop_is_off_then(void **state)
+{
+	struct triggers *triggers;
+	char conflict[64];
+	struct calltap_diag diag;
+
+	assert_int_equal(triggers_create(&triggers), 0);
+	assert_int_equal(triggers_add(triggers, TRIGGER_STOP, "one left", &diag), 0);
+	assert_int_equal(watch_create(&bench->session.images.watch, &bench->session, 1.0), 0);
+	assert_true(watch_join(bench->session.images.watch, 0, triggers, conflict, sizeof(conflict)));
+	decide();
+	only("two", FILTER_TRACE);
+	(void)again();
+	assert_int_equal(count_chosen(), 2);
+	bench->session.images.tracing = false;
+	(void)again();
+	assert_int_equal(count_chosen(), 0);
+	bench->session.images.tracing = true;
+	(void)again();
+	assert_int_equal(count_chosen(), 2);
 	watch_destroy(bench->session.images.watch);
 	bench->session.images.watch = NULL;
 	triggers_destroy(triggers);
@@ -260,6 +286,7 @@ int main(void)
 		case_of(what_is_off_does_not_matter),
 		case_of(there_are_so_many_kinds),
 		case_of(triggers_stay_on),
+		case_of(what_would_stop_is_off_then),
 		case_of(all_or_what_is_wanted),
 	};
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <calltap/abi/profile.h>
+#include <host/brief/brief.h>
 
 #include "support.h"
 
@@ -123,6 +124,53 @@ static void is_about(double value, double wanted, double part)
 {
 	if (value < wanted * (1 - part) || value > wanted * (1 + part))
 		fail_msg("%f is not about %f", value, wanted);
+}
+
+/* Sums of looks have errors; calls without a bucket took less than is known; long calls are known better. */
+static void estimates_have_errors(void **state)
+{
+	const struct brief_options options = {.tick_ns = 1000000, .every = 1, .sampling = true};
+	uint64_t step_ns = 0, late_ns, total_error;
+	struct profile_row *row;
+	struct tables tables;
+
+	setup(&tables);
+	claim(&tables, 0);
+	call(&tables, 0, 3, 10, 1000000000);
+	entry_at(&tables, 0, 3)->calls += 990; /* as C and the fast recorders count what took no time */
+	call(&tables, 0, 4, 40, 1000000);
+	entry_at(&tables, 0, 4)->self = entry_at(&tables, 0, 4)->total;
+	call(&tables, 0, 5, 1, 1);
+	read_now(&tables);
+	row = row_of(&tables, 3);
+	assert_false(row->estimated || profile_totals(tables.profile).estimated);
+	assert_true(row->p50_ns > 0);
+
+	assert_int_equal(brief_create(&tables.bench->session.images.brief, &options), 0);
+	assert_int_equal(brief_start(tables.bench->session.images.brief, 1000, 1, NULL), 0);
+	while (brief_stays(tables.bench->session.images.brief).mean <= 0)
+		usleep(1000);
+	read_now(&tables);
+	assert_true(profile_totals(tables.profile).estimated);
+	row = row_of(&tables, 3);
+	assert_true(row->estimated && row->span_ns > 0 && row->max_error_ns >= row->span_ns);
+	assert_int_equal(row->p50_ns, 0);
+	assert_int_equal(row->p99_ns, 0);
+	assert_true(row->max_ns > 0);
+	step_ns = (uint64_t)ns(&tables, (uint64_t)brief_stays(tables.bench->session.images.brief).mean);
+	/* Ten long calls: so many looks, and one more, whatever they add up to. */
+	late_ns = (uint64_t)ns(&tables, (uint64_t)(brief_stays(tables.bench->session.images.brief).longest +
+						   brief_stays(tables.bench->session.images.brief).late));
+	assert_true(row->total_error_ns < 40 * step_ns + 4 * late_ns);
+	total_error = row->total_error_ns;
+	assert_true(row->self_error_ns > total_error); /* it has callees, or so it seems */
+	row = row_of(&tables, 4);
+	assert_int_equal(row->self_error_ns, row->total_error_ns);
+	row = row_of(&tables, 5);
+	assert_true(row->total_error_ns > 0 && row->total_error_ns <= total_error);
+	brief_destroy(tables.bench->session.images.brief);
+	tables.bench->session.images.brief = NULL;
+	teardown(&tables);
 }
 
 static void threads_are_summed(void **state)
@@ -343,10 +391,15 @@ static void scribbles_do_no_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_are_summed),	     cmocka_unit_test(percentiles_follow_the_calls),
-		cmocka_unit_test(a_reset_counts_from_there), cmocka_unit_test(rates_are_of_the_last_interval),
-		cmocka_unit_test(what_has_ended_stays),	     cmocka_unit_test(a_look_takes_no_memory),
-		cmocka_unit_test(callers_are_counted),	     cmocka_unit_test(scribbles_do_no_harm),
+		cmocka_unit_test(threads_are_summed),
+		cmocka_unit_test(estimates_have_errors),
+		cmocka_unit_test(percentiles_follow_the_calls),
+		cmocka_unit_test(a_reset_counts_from_there),
+		cmocka_unit_test(rates_are_of_the_last_interval),
+		cmocka_unit_test(what_has_ended_stays),
+		cmocka_unit_test(a_look_takes_no_memory),
+		cmocka_unit_test(callers_are_counted),
+		cmocka_unit_test(scribbles_do_no_harm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

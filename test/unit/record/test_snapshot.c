@@ -38,6 +38,13 @@ static void path_of(char path[64], const struct bench *bench)
 	snprintf(path, 64, "%s.snapshot", bench->path);
 }
 
+/* The writer has come to write, on however busy a machine. */
+static void await_writing(const struct scribe *scribe, uint64_t subs)
+{
+	while (__atomic_load_n(&scribe->ring->opened, __ATOMIC_ACQUIRE) < subs)
+		usleep(1000);
+}
+
 /* Snapshots while rings of that shape are written; returns the records of all. */
 static uint64_t storm(uint32_t sub_size, uint32_t sub_count, uint32_t pause_us)
 {
@@ -49,7 +56,8 @@ static uint64_t storm(uint32_t sub_size, uint32_t sub_count, uint32_t pause_us)
 	path_of(path, bench);
 	for (uint32_t i = 0; i < WRITERS; i++)
 		scribe_start(&scribes[i], bench, i, pause_us);
-	usleep(20000);
+	for (uint32_t i = 0; i < WRITERS; i++)
+		await_writing(&scribes[i], 2);
 	for (int i = 0; i < SNAPSHOTS; i++) {
 		struct snapshot_result result = take(bench, path, 0);
 		struct trace *trace;
@@ -98,8 +106,7 @@ static void all_that_is_there_is_in_it(void **state)
 
 	path_of(path, bench);
 	scribe_start(&scribe, bench, 0, 0);
-	while (__atomic_load_n(&scribe.ring->opened, __ATOMIC_ACQUIRE) < 5)
-		usleep(1000);
+	await_writing(&scribe, 5);
 	scribe_stop(&scribe);
 	take(bench, path, 0);
 	seen = scribe_read(path, &trace);
@@ -123,7 +130,7 @@ static void ended_threads_keep_their_history(void **state)
 
 	path_of(path, bench);
 	scribe_start(&first, bench, 0, 0);
-	usleep(5000);
+	await_writing(&first, 2);
 	scribe_stop(&first);
 	ring_attach(&second.writer, second.ring, gettid(), true);
 	for (uint32_t i = 0; i < 600; i++)

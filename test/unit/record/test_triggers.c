@@ -512,8 +512,8 @@ static void each_instance_has_its_own(void **state)
 	left = join(2, &sockets[1], "alph* left");
 	assert_int_equal(limit->ticks, 1000);
 	assert_int_equal(limit->kinds, CALLTAP_EVENT_LEFT);
-	assert_true(watch_names(watch, 2, object_of(id), source_of(id)));
-	assert_false(watch_names(watch, 3, object_of(id), source_of(id)));
+	assert_true(watch_waits(watch, 2, object_of(id), source_of(id), true));
+	assert_false(watch_waits(watch, 3, object_of(id), source_of(id), true));
 	tell(id, CALLTAP_EVENT_LONGER, 2000);
 	poll();
 	assert_int_equal(own->count, 0); /* it waits for 10 us */

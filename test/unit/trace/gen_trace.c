@@ -2,8 +2,10 @@
  * gen_trace: writes a synthetic trace that looks like a real one.
  *
  *     gen_trace OUT [--records N] [--threads T] [--functions F] [--depth D]
- *               [--seed S] [--tracer function_graph|function]
+ *               [--seed S] [--tracer function_graph|function] [--brief TICKS]
  *
+ * With --brief most records have no time, and TICKS is the greatest time from one that has to the last that has none
+ * behind it; what happens is as without.
  * Run by tests and benchmarks of everything that reads traces.  Threads of several processes make nested calls of
  * random length, with now and then a tail call, an exception and a loss; some frames are open at the end.  Equal
  * arguments give equal files, but for the time of their making.
@@ -35,6 +37,7 @@ struct options {
 	uint32_t threads, functions, depth;
 	uint64_t seed;
 	bool calls; /* tracer "function" */
+	uint64_t brief;
 };
 
 struct walker { /* one thread of the synthetic program */
@@ -45,8 +48,12 @@ struct walker { /* one thread of the synthetic program */
 	uint64_t number, lost;
 	uint32_t depth;
 	uint32_t *frames;
+	bool *timed; /* per frame: its call has times */
 	uint64_t *words;
 	size_t used;
+	uint64_t tick;	/* at the last record with a time */
+	uint64_t picks; /* state of the choice of calls that have times */
+	bool half;	/* the last word has room for a brief record */
 	bool done;
 };
 
@@ -102,13 +109,51 @@ static void flush(struct gen *gen, struct walker *walker)
 		check(trace_writer_chunk(gen->writer, CALLTAP_CHUNK_DATA, payload, size), "writing");
 	walker->number += size != 0;
 	walker->used = 0;
+	walker->half = false;
 	gen->records += result.records;
 	gen->lost += result.lost;
 	if (result.last_ticks > gen->last_ticks)
 		gen->last_ticks = result.last_ticks;
 }
 
-static void put(struct gen *gen, struct walker *walker, enum calltap_record_kind kind, uint32_t id, uint64_t extra)
+/*
+ * Ticks of a thread that counts every span / 2, and now and then is late, when it has LATE_PERIODS to sleep through.
+ */
+#define CYCLE_PERIODS 64u
+#define LATE_PERIODS  8u
+
+static uint64_t tick_at(const struct gen *gen, uint64_t ticks)
+{
+	uint64_t period = ticks / (gen->opt.brief / 2), late = CYCLE_PERIODS - LATE_PERIODS;
+
+	return period % CYCLE_PERIODS >= late ? period / CYCLE_PERIODS * CYCLE_PERIODS + late : period;
+}
+
+static bool put_brief(struct gen *gen, struct walker *walker, enum calltap_record_kind kind, uint32_t id, bool timed)
+{
+	uint32_t brief = (kind == CALLTAP_REC_ENTRY ? CALLTAP_REC_BRIEF_ENTRY : CALLTAP_REC_BRIEF_EXIT)
+				 << CALLTAP_RECORD_ID_BITS |
+			 id;
+
+	if (!gen->opt.brief)
+		return false;
+	if (timed || tick_at(gen, walker->ticks) != walker->tick) {
+		if (walker->half)
+			walker->words[walker->used - 1] |= (uint64_t)CALLTAP_RECORD_PAD << 32;
+		walker->half = false;
+		walker->tick = tick_at(gen, walker->ticks);
+		return false;
+	}
+	if (walker->half)
+		walker->words[walker->used - 1] |= (uint64_t)brief << 32;
+	else
+		walker->words[walker->used++] = brief;
+	walker->half = !walker->half;
+	return true;
+}
+
+static void put_as(struct gen *gen, struct walker *walker, enum calltap_record_kind kind, uint32_t id, uint64_t extra,
+		   bool timed)
 {
 	uint64_t step = rnd(&walker->random);
 
@@ -121,6 +166,10 @@ static void put(struct gen *gen, struct walker *walker, enum calltap_record_kind
 		walker->head_ticks = walker->ticks;
 		walker->high = walker->ticks >> 32;
 	}
+	if (walker->left)
+		walker->left--;
+	if (put_brief(gen, walker, kind, id, timed))
+		return;
 	if (walker->ticks >> 32 != walker->high) {
 		walker->high = walker->ticks >> 32;
 		walker->words[walker->used++] = calltap_record_make(CALLTAP_REC_TIME, 0, (uint32_t)walker->ticks);
@@ -129,21 +178,28 @@ static void put(struct gen *gen, struct walker *walker, enum calltap_record_kind
 	walker->words[walker->used++] = calltap_record_make(kind, id, (uint32_t)walker->ticks);
 	if (calltap_record_words(calltap_record_make(kind, 0, 0)) == 2)
 		walker->words[walker->used++] = extra;
-	if (walker->left)
-		walker->left--;
 }
 
+static void put(struct gen *gen, struct walker *walker, enum calltap_record_kind kind, uint32_t id, uint64_t extra)
+{
+	put_as(gen, walker, kind, id, extra, true);
+}
+
+/* Of every fourth function all calls have times, of others one in 16. */
 static void enter(struct gen *gen, struct walker *walker)
 {
 	uint32_t id = callee(gen, walker);
+	bool timed = id % 4 == 0 || rnd(&walker->picks) % 16 == 0;
 
-	put(gen, walker, CALLTAP_REC_ENTRY, id, 0);
+	put_as(gen, walker, CALLTAP_REC_ENTRY, id, 0, timed);
+	walker->timed[walker->depth] = timed;
 	walker->frames[walker->depth++] = id;
 }
 
 static void leave(struct gen *gen, struct walker *walker)
 {
-	put(gen, walker, CALLTAP_REC_EXIT, walker->frames[--walker->depth], 0);
+	walker->depth--;
+	put_as(gen, walker, CALLTAP_REC_EXIT, walker->frames[walker->depth], 0, walker->timed[walker->depth]);
 }
 
 /* The rare things; true if one happened. */
@@ -357,11 +413,39 @@ static void write_head(struct gen *gen)
 	write_threads(gen, false);
 }
 
+/* All rows of the time of the trace, where the thread that counts was late. */
+static void write_ticks(struct gen *gen)
+{
+	uint64_t cycle = gen->opt.brief / 2 * CYCLE_PERIODS, late = gen->opt.brief / 2 * LATE_PERIODS;
+	uint64_t first = START_TICKS / cycle + 1, last = 0;
+	struct calltap_file_ticks *ticks;
+	struct calltap_file_late *rows;
+
+	for (uint32_t t = 0; t < gen->opt.threads; t++)
+		last = gen->walkers[t].ticks > last ? gen->walkers[t].ticks : last;
+	last = last / cycle + 1;
+	ticks = get(1, sizeof(*ticks) + (last - first + 1) * sizeof(*rows));
+	rows = (void *)(ticks + 1);
+	*ticks = (struct calltap_file_ticks){gen->opt.brief, (uint32_t)(last - first + 1), 0};
+	for (uint64_t i = first; i <= last; i++)
+		rows[i - first] = (struct calltap_file_late){i * cycle - late, i * cycle - 1};
+	check(trace_writer_chunk(gen->writer, CALLTAP_CHUNK_TICKS, ticks,
+				 sizeof(*ticks) + ticks->count * sizeof(*rows)),
+	      "writing");
+	free(ticks);
+}
+
 static void write_end(struct gen *gen)
 {
 	struct calltap_file_end end = {.status = 0};
 
 	write_threads(gen, true);
+	if (gen->opt.brief)
+		write_ticks(gen);
+	/* The last records may have no times in the file. */
+	for (uint32_t t = 0; t < gen->opt.threads; t++)
+		if (gen->walkers[t].ticks > gen->last_ticks)
+			gen->last_ticks = gen->walkers[t].ticks;
 	write_clock(gen, gen->last_ticks + 30000);
 	end.records = gen->records;
 	end.lost = gen->lost;
@@ -380,6 +464,8 @@ static void make_walkers(struct gen *gen)
 		walker->ticks = walker->start_ticks = START_TICKS + 1000000 + t * 5000ull;
 		walker->left = gen->opt.records / gen->opt.threads;
 		walker->frames = get(gen->opt.depth + 2, sizeof(*walker->frames));
+		walker->timed = get(gen->opt.depth + 2, sizeof(*walker->timed));
+		walker->picks = walker->random + 1;
 		walker->words = get(SUBBUF_WORDS, sizeof(*walker->words));
 		/* A fork's child starts inside calls that its parent made. */
 		if (t % 8 == 6 && !gen->opt.calls)
@@ -392,7 +478,7 @@ static void parse(struct options *opt, int argc, char **argv)
 	static const struct option longs[] = {{"records", 1, NULL, 'n'},   {"threads", 1, NULL, 't'},
 					      {"functions", 1, NULL, 'f'}, {"depth", 1, NULL, 'd'},
 					      {"seed", 1, NULL, 's'},	   {"tracer", 1, NULL, 'p'},
-					      {NULL, 0, NULL, 0}};
+					      {"brief", 1, NULL, 'b'},	   {NULL, 0, NULL, 0}};
 	int option;
 
 	*opt = (struct options){.records = 100000, .threads = 4, .functions = 64, .depth = 24};
@@ -411,12 +497,14 @@ static void parse(struct options *opt, int argc, char **argv)
 			opt->seed = value;
 		else if (option == 'p')
 			opt->calls = strcmp(optarg, "function") == 0;
+		else if (option == 'b')
+			opt->brief = value;
 		else
 			exit(2);
 	}
-	if (optind + 1 != argc || !opt->threads || !opt->functions || !opt->depth) {
+	if (optind + 1 != argc || !opt->threads || !opt->functions || !opt->depth || opt->brief == 1) {
 		fprintf(stderr, "usage: gen_trace OUT [--records N] [--threads T] [--functions F] [--depth D]\n"
-				"                 [--seed S] [--tracer function_graph|function]\n");
+				"                 [--seed S] [--tracer function_graph|function] [--brief TICKS]\n");
 		exit(2);
 	}
 	opt->path = argv[optind];
@@ -449,6 +537,7 @@ int main(int argc, char **argv)
 	record_encoder_destroy(gen.encoder);
 	for (uint32_t t = 0; t < gen.opt.threads; t++) {
 		free(gen.walkers[t].frames);
+		free(gen.walkers[t].timed);
 		free(gen.walkers[t].words);
 	}
 	free(gen.walkers);

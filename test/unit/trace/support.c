@@ -209,7 +209,7 @@ static void walk_tables(const struct trace *trace)
 
 static long walk_events(const struct trace *trace, bool *told)
 {
-	const struct callstack_ops ops = {NULL, NULL};
+	const struct callstack_ops ops = {.on_enter = NULL};
 	struct trace_cursor *cursor;
 	struct callstack *stack;
 	struct calltap_diag diag;

@@ -28,6 +28,7 @@ static void on_enter(void *ctx, struct callstack *stack, uint32_t thread, struct
 {
 	struct log *log = ctx;
 
+	assert_true(callstack_shows(stack, thread));
 	assert_ptr_equal(callstack_frame(stack, thread, callstack_depth(stack, thread) - 1), frame);
 	frame->user = ++log->entered;
 }
@@ -53,18 +54,32 @@ static void on_close(void *ctx, struct callstack *stack, const struct call_close
 	log_add(log, "\n");
 }
 
-static const struct callstack_ops ops = {on_enter, on_close};
+static const struct callstack_ops ops = {.on_enter = on_enter, .on_close = on_close};
+
+/* Functions from 100 on are left out, those from 200 on are roots of trees, and 300 begins what nobody sees. */
+static unsigned leave_out(void *ctx, uint32_t function)
+{
+	return function == 300 ? CALL_NOTREE : function < 100 ? CALL_INSIDE | CALL_OUTSIDE : 0;
+}
+
+static unsigned trees_only(void *ctx, uint32_t function)
+{
+	return function >= 200 ? CALL_ROOT | CALL_INSIDE : function < 100 ? CALL_INSIDE : 0;
+}
+
+static const struct callstack_ops leaving_out = {.judge = leave_out, .on_enter = on_enter, .on_close = on_close};
+static const struct callstack_ops in_trees = {.judge = trees_only, .on_enter = on_enter, .on_close = on_close};
 
 /* Feed says of thread 3, finish, and compare what was closed. */
-static void expect_closes(const struct say *says, size_t count, const char *expected)
+static void expect_closes_by(const struct callstack_ops *by, const struct say *says, size_t count, const char *expected)
 {
 	struct log log = {.used = 0};
 	struct callstack *stack;
 
-	assert_int_equal(callstack_create(&stack, NULL, &ops, &log), 0);
+	assert_int_equal(callstack_create(&stack, NULL, by, &log), 0);
 	for (size_t i = 0; i < count; i++) {
-		const struct trace_event event = {says[i].ticks, says[i].extra,		3,
-						  says[i].id,	 (uint8_t)says[i].kind, NULL};
+		const struct trace_event event = {
+			says[i].ticks, says[i].extra, 3, says[i].id, (uint8_t)says[i].kind, NULL, 0, 0, false, 0};
 
 		assert_int_equal(callstack_feed(stack, &event), 0);
 	}
@@ -73,7 +88,8 @@ static void expect_closes(const struct say *says, size_t count, const char *expe
 	callstack_destroy(stack);
 }
 
-#define EXPECT(says, expected) expect_closes(says, sizeof(says) / sizeof(*(says)), expected)
+#define EXPECT_BY(by, says, expected) expect_closes_by(by, says, sizeof(says) / sizeof(*(says)), expected)
+#define EXPECT(says, expected)	      EXPECT_BY(&ops, says, expected)
 #define IN(id, ticks)                                                                                                  \
 	{                                                                                                              \
 		CALLTAP_REC_ENTRY, id, ticks, 0                                                                        \
@@ -354,10 +370,10 @@ static void threads_are_apart(void **state)
 {
 	struct log log = {.used = 0};
 	struct callstack *stack;
-	const struct trace_event events[] = {{0, 0, 0, 1, CALLTAP_REC_ENTRY, NULL},
-					     {5, 0, 9, 1, CALLTAP_REC_ENTRY, NULL},
-					     {7, 0, 0, 1, CALLTAP_REC_EXIT, NULL},
-					     {9, 0, 9, 1, CALLTAP_REC_EXIT, NULL}};
+	const struct trace_event events[] = {{0, 0, 0, 1, CALLTAP_REC_ENTRY, NULL, 0, 0, false, 0},
+					     {5, 0, 9, 1, CALLTAP_REC_ENTRY, NULL, 0, 0, false, 0},
+					     {7, 0, 0, 1, CALLTAP_REC_EXIT, NULL, 0, 0, false, 0},
+					     {9, 0, 9, 1, CALLTAP_REC_EXIT, NULL, 0, 0, false, 0}};
 
 	assert_int_equal(callstack_create(&stack, NULL, &ops, &log), 0);
 	for (int i = 0; i < 4; i++)
@@ -374,7 +390,7 @@ static void threads_are_apart(void **state)
 static void deep_recursion(void **state)
 {
 	enum { DEEP = 1000000 };
-	const struct callstack_ops none = {NULL, NULL};
+	const struct callstack_ops none = {.on_enter = NULL};
 	struct trace_event event = {.kind = CALLTAP_REC_ENTRY, .id = 1};
 	struct callstack *stack;
 
@@ -398,7 +414,7 @@ static void deep_recursion(void **state)
 static void endless_tail_calls(void **state)
 {
 	enum { MANY = 1000000, LEVELS = 32 };
-	const struct callstack_ops none = {NULL, NULL};
+	const struct callstack_ops none = {.on_enter = NULL};
 
 	for (unsigned functions = 1; functions <= MANY; functions *= 10) {
 		struct trace_event event = {.kind = CALLTAP_REC_ENTRY};
@@ -420,6 +436,66 @@ static void endless_tail_calls(void **state)
 		assert_int_equal(callstack_depth(stack, 0), 0);
 		callstack_destroy(stack);
 	}
+}
+
+/* A hidden call's own time is its caller's, what it calls is the caller's, and depths have no gap. */
+static void hidden_calls(void **state)
+{
+	static const struct say nested[] = {IN(1, 0),	  IN(100, 10), IN(2, 20),  OUT(2, 25),
+					    IN(101, 30),  IN(3, 35),   OUT(3, 37), OUT(101, 40),
+					    OUT(100, 50), IN(2, 60),   OUT(2, 61), OUT(1, 70)};
+	static const struct say outside[] = {IN(100, 0),   IN(1, 10),  IN(101, 15),
+					     OUT(101, 16), OUT(1, 20), OUT(100, 30)};
+	static const struct say unwound[] = {IN(1, 0), IN(100, 10), IN(2, 20), UNWIND(2, 30), IN(3, 35), OUT(1, 40)};
+	static const struct say deeper[] = {IN(1, 0), IN(300, 10), IN(2, 20), OUT(2, 25), OUT(300, 30), OUT(1, 40)};
+
+	EXPECT_BY(&leaving_out, nested,
+		  "t3 f2 returned depth 1 time 5 children 0 in f1\n"
+		  "t3 f3 returned depth 1 time 2 children 0 in f1\n"
+		  "t3 f2 returned depth 1 time 1 children 0 in f1\n"
+		  "t3 f1 returned depth 0 time 70 children 8\n");
+	EXPECT_BY(&leaving_out, outside, "t3 f1 returned depth 0 time 10 children 0\n");
+	EXPECT_BY(&leaving_out, unwound,
+		  "t3 f2 unwound depth 1 time 10 children 0 in f1\n"
+		  "t3 f3 unwound depth 1 time 5 children 0 in f1\n"
+		  "t3 f1 returned depth 0 time 40 children 15\n");
+	EXPECT_BY(&leaving_out, deeper, "t3 f1 returned depth 0 time 40 children 0\n");
+}
+
+/* Of names that share a frame, those that are shown stay in order; a name whose callees are all hidden returns. */
+static void hidden_tail_calls(void **state)
+{
+	static const struct say middle[] = {IN(1, 0), IN(2, 10), TAIL(100, 20), TAIL(3, 30), OUT(3, 40), OUT(1, 50)};
+	static const struct say last[] = {IN(1, 0), IN(2, 10), TAIL(100, 20), OUT(100, 40), OUT(1, 50)};
+	static const struct say first[] = {IN(1, 0), IN(100, 10), TAIL(2, 20), TAIL(3, 30), OUT(3, 40), OUT(1, 50)};
+
+	EXPECT_BY(&leaving_out, middle,
+		  "t3 f3 returned depth 2 time 10 children 0 in f2 by tail\n"
+		  "t3 f2 tailed depth 1 time 30 children 10 in f1\n"
+		  "t3 f1 returned depth 0 time 50 children 30\n");
+	EXPECT_BY(&leaving_out, last,
+		  "t3 f2 returned depth 1 time 30 children 0 in f1\n"
+		  "t3 f1 returned depth 0 time 50 children 30\n");
+	EXPECT_BY(&leaving_out, first,
+		  "t3 f3 returned depth 2 time 10 children 0 in f2 by tail\n"
+		  "t3 f2 tailed depth 1 time 20 children 10 in f1\n"
+		  "t3 f1 returned depth 0 time 50 children 20\n");
+}
+
+/* Calls in trees alone, an exit that was entered before, and what is left out within a tree. */
+static void trees(void **state)
+{
+	static const struct say says[] = {IN(1, 0),    IN(200, 10),  IN(2, 20),	   IN(100, 22),
+					  IN(3, 23),   OUT(3, 24),   OUT(100, 25), OUT(2, 30),
+					  IN(201, 40), OUT(201, 45), OUT(200, 50), IN(2, 60),
+					  OUT(2, 61),  OUT(1, 70),   OUT(9, 80),   OUT(200, 90)};
+
+	EXPECT_BY(&in_trees, says,
+		  "t3 f3 returned depth 2 time 1 children 0 in f2\n"
+		  "t3 f2 returned depth 1 time 10 children 1 in f200\n"
+		  "t3 f201 returned depth 1 time 5 children 0 in f200\n"
+		  "t3 f200 returned depth 0 time 40 children 15\n"
+		  "t3 f200 returned depth 0 time 90 children 40 entered before\n");
 }
 
 int main(void)
@@ -446,6 +522,9 @@ int main(void)
 		cmocka_unit_test(threads_are_apart),
 		cmocka_unit_test(deep_recursion),
 		cmocka_unit_test(endless_tail_calls),
+		cmocka_unit_test(hidden_calls),
+		cmocka_unit_test(hidden_tail_calls),
+		cmocka_unit_test(trees),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,8 +209,10 @@ static void expect_one(struct trace *trace, const struct trace_select *select, u
 static void selections(void **state)
 {
 	const struct calltap_file_process a = {.process = 0, .pid = 100}, b = {.process = 1, .pid = 200};
-	struct trace_select by_thread = {sizeof(by_thread), 1, 0, 0}, by_pid = {sizeof(by_pid), TRACE_NONE, 200, 0};
-	struct trace_select by_tid = {sizeof(by_tid), TRACE_NONE, 0, 103}, nobody = {sizeof(nobody), 1, 200, 0};
+	struct trace_select by_thread = {.size = sizeof(by_thread), .thread = 1};
+	struct trace_select by_pid = {.size = sizeof(by_pid), .thread = TRACE_NONE, .pid = 200};
+	struct trace_select by_tid = {.size = sizeof(by_tid), .thread = TRACE_NONE, .tid = 103};
+	struct trace_select nobody = {.size = sizeof(nobody), .thread = 1, .pid = 200};
 	struct trace_cursor *cursor;
 	struct trace *trace = NULL;
 	struct maker maker;

@@ -231,6 +231,128 @@ static void broken_formats_are_damage(void **state)
 	}
 }
 
+/* A text whose size is told where it is cut, and what a broken event may hold in its place. */
+static void a_cut_text_tells_its_size(void **state)
+{
+	static const struct {
+		struct calltap_file_formats head;
+		struct calltap_file_field row;
+		char strings[16];
+	} formats = {
+		{1, sizeof(formats.strings)},
+		{.type = POINT,
+		 .name = 1,
+		 .field = 6,
+		 .c_type = 8,
+		 .size = 4,
+		 .flags = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_PLACED | CALLTAP_FIELD_COUNTED | CALLTAP_FIELD_ARGUMENT},
+		"\0call\0t\0text"};
+	static const struct {
+		struct calltap_event_place place;
+		const char *text;
+	} wanted[] = {
+		{{4, 3}, "t=\"abc\""},
+		{{4, 3 | CALLTAP_PLACE_CUT}, "t=\"abc\"...(258 bytes)"},
+		{{4, 3 | CALLTAP_PLACE_FAULT}, "t=\"abc\"(fault)"},
+		{{4, CALLTAP_PLACE_NULL}, "t=NULL"},
+		{{4, CALLTAP_PLACE_FAULT}, "t=(fault)"},
+		{{4, 4 | CALLTAP_PLACE_CUT}, "t=\"abc\\002\"..."}, /* no size is behind it */
+		{{400, 3 | CALLTAP_PLACE_CUT}, "t="},
+		{{15, CALLTAP_PLACE_SIZE | CALLTAP_PLACE_CUT}, "t=\"\\000\\000\\000\\000\\000\\000\"..."},
+	};
+	struct trace_cursor *cursor;
+	struct maker maker;
+	struct trace *trace;
+
+	begin(&maker);
+	assert_int_equal(trace_writer_chunk(maker.writer, CALLTAP_CHUNK_FORMATS, &formats, sizeof(formats)), 0);
+	for (unsigned i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		unsigned char bytes[15] = {0, 0, 0, 0, 'a', 'b', 'c', 2, 1};
+
+		memcpy(bytes, &wanted[i].place, sizeof(wanted[i].place));
+		put_event(&maker, i, POINT, bytes, i == 5 ? 10 : sizeof(bytes));
+	}
+	maker_end(&maker, sizeof(wanted) / sizeof(wanted[0]));
+	maker_close(&maker);
+	assert_int_equal(trace_open(&trace, maker.path, NULL), 0);
+	assert_int_equal(trace_cursor_open(&cursor, trace, NULL, NULL), 0);
+	for (unsigned i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		expect_next(trace, cursor, "call", wanted[i].text);
+	trace_cursor_close(cursor);
+	trace_close(trace);
+	maker_remove(&maker);
+}
+
+/* Lists in the event's bytes and at a place, and rows and places that are broken. */
+static void lists_have_a_text(void **state)
+{
+	static const struct {
+		uint32_t size, flags; /* of the element */
+		struct calltap_event_place place;
+		const char *text;
+	} cases[] = {
+		{2, CALLTAP_FIELD_SIGNED, {8, 4}, "l={2: 1, -2}, a={1, -2}"},
+		{2, 0, {8, 4 | CALLTAP_PLACE_CUT}, "l={130: 1, 65534, ...}, a={1, 65534}"},
+		{1, CALLTAP_FIELD_BOOL, {8, 0}, "l={}, a={true, false, 254, 255}"},
+		{4, CALLTAP_FIELD_HEX, {8, CALLTAP_PLACE_FAULT}, "l=(fault), a={0xfffe0001}"},
+		{2, 0, {8, 2 | CALLTAP_PLACE_FAULT}, "l={1}(fault), a={1, 65534}"},
+		{4, 0, {8, CALLTAP_PLACE_NULL}, "l=NULL, a={4294836225}"},
+		{300, CALLTAP_FIELD_TEXT, {12, CALLTAP_PLACE_CUT}, "l={0: ...}, a={...}"},
+		{4, CALLTAP_FIELD_FLOAT, {500, 4}, "l=, a={nan}"},
+		{8, 0, {8, CALLTAP_PLACE_SIZE | CALLTAP_PLACE_CUT}, "l={1: 1120986333185, ...}, a={...}"},
+		{4, CALLTAP_FIELD_ENUM, {8, 4}, "l={1: 4294836225}, a={4294836225}"},
+		{3, 0, {8, 4}, NULL},
+		{0, CALLTAP_FIELD_TEXT, {8, 4}, NULL},
+		{16, 0, {8, 4}, NULL},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint32_t text = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_ARGUMENT;
+		const struct {
+			struct calltap_file_formats head;
+			struct calltap_file_field rows[4];
+			char strings[16];
+		} formats = {{4, sizeof(formats.strings)},
+			     {{.type = POINT,
+			       .name = 1,
+			       .field = 6,
+			       .size = 4,
+			       .flags = text | CALLTAP_FIELD_PLACED | CALLTAP_FIELD_COUNTED},
+			      {.type = POINT,
+			       .name = 1,
+			       .field = 6,
+			       .size = cases[i].size,
+			       .flags = cases[i].flags | CALLTAP_FIELD_ELEMENT | CALLTAP_FIELD_ARGUMENT},
+			      {.type = POINT, .name = 1, .field = 8, .offset = 8, .size = 4, .flags = text},
+			      {.type = POINT,
+			       .name = 1,
+			       .field = 8,
+			       .size = cases[i].size,
+			       .offset = UINT32_MAX,
+			       .flags = cases[i].flags | CALLTAP_FIELD_ELEMENT | CALLTAP_FIELD_ARGUMENT}},
+			     "\0call\0l\0a"};
+		unsigned char bytes[21] = {[8] = 1, [10] = 0xfe, [11] = 0xff, [12] = 4, [13] = 1};
+		struct trace_cursor *cursor;
+		struct maker maker;
+		struct trace *trace;
+
+		memcpy(bytes, &cases[i].place, sizeof(cases[i].place));
+		begin(&maker);
+		assert_int_equal(trace_writer_chunk(maker.writer, CALLTAP_CHUNK_FORMATS, &formats, sizeof(formats)), 0);
+		put_event(&maker, 0, POINT, bytes, sizeof(bytes));
+		maker_end(&maker, 1);
+		maker_close(&maker);
+		assert_int_equal(trace_open(&trace, maker.path, NULL), 0);
+		assert_int_equal(trace_damage(trace) != NULL, !cases[i].text);
+		assert_int_equal(trace_cursor_open(&cursor, trace, NULL, NULL), 0);
+		if (cases[i].text)
+			expect_next(trace, cursor, "call", cases[i].text);
+		trace_cursor_close(cursor);
+		trace_close(trace);
+		maker_remove(&maker);
+	}
+}
+
 static void a_later_description_replaces_the_earlier(void **state)
 {
 	struct formats formats = some_formats();
@@ -292,6 +414,8 @@ int main(void)
 		cmocka_unit_test(broken_formats_are_damage),
 		cmocka_unit_test(a_later_description_replaces_the_earlier),
 		cmocka_unit_test(a_followed_event_stays_until_the_next),
+		cmocka_unit_test(a_cut_text_tells_its_size),
+		cmocka_unit_test(lists_have_a_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,6 +79,34 @@ struct pair types_test_members(struct nested *a, const struct long_one *b, struc
 	return (struct pair){1.5, 2};
 }
 
+struct slice {
+	const char *data_;
+	unsigned size_;
+};
+struct range {
+	const char *begin, *end;
+};
+struct no_slice {
+	const char *name;
+	int number;
+};
+struct buffer {
+	char *data;
+	unsigned long size;
+};
+struct holder {
+	int number;
+	struct slice key;
+	char after;
+};
+struct slice types_test_texts(struct slice a, const struct range *b, struct no_slice c, struct buffer d,
+			      struct holder *e);
+struct slice types_test_texts(struct slice a, const struct range *b, struct no_slice c, struct buffer d,
+			      struct holder *e)
+{
+	return a;
+}
+
 static struct object *object;
 static struct types *types;
 static struct type_function function;
@@ -95,7 +123,8 @@ static void read_function(const char *name)
 	place = types_find(types, symbols[i].address);
 	assert_true(place >= 0 && place < types_count(types));
 	type_function_clear(&function);
-	assert_int_equal(types_read(&function, types, (uint32_t)place, name, symbols[i].address), 0);
+	assert_int_equal(types_read(&function, types, (uint32_t)place, name, symbols[i].address, symbols[i].address),
+			 0);
 }
 
 static int begin(void **state)
@@ -199,7 +228,10 @@ static void structures_have_members(void **state)
 	expect_member(members, 5, "low", TYPE_SIGNED, 16, 3);
 	assert_int_equal(members->list[5].bit, 5);
 	expect_member(members, 6, "tag", TYPE_CHARS, 17, 0);
-	expect_member(members, 7, "list", TYPE_OTHER, 0, 0);
+	expect_member(members, 7, "list", TYPE_ARRAY, 24, 0);
+	assert_int_equal(members->list[7].look.size, 16);
+	assert_int_equal(members->list[7].look.element->kind, TYPE_SIGNED);
+	assert_int_equal(members->list[7].look.element->size, 4);
 	expect_member(members, 8, "next", TYPE_POINTER, 40, 0);
 	assert_false(function.arguments[0].members.list[8].look.size != 8);
 	expect_member(members, 9, "level", TYPE_ENUM, 48, 0);
@@ -236,6 +268,39 @@ static void addresses_within_are_no_functions(void **state)
 	assert_int_equal(types_find(types, UINT64_MAX), -1);
 }
 
+static void expect_view(const struct type_look *look, enum type_view_how how, uint8_t size_at, uint8_t size_bytes)
+{
+	assert_int_equal(look->kind, TYPE_VIEW);
+	assert_int_equal(look->size, 16);
+	assert_int_equal(look->view.how, how);
+	assert_int_equal(look->view.size, 16);
+	assert_int_equal(look->view.address_at, 0);
+	assert_int_equal(look->view.size_at, size_at);
+	assert_int_equal(look->view.size_bytes, size_bytes);
+}
+
+static void classes_that_stand_for_texts(void **state)
+{
+	const struct type_members *members;
+
+	read_function("types_test_texts");
+	expect_view(&function.arguments[0].look, TYPE_VIEW_SIZE, 8, 4);
+	assert_false(function.arguments[0].at_address);
+	assert_int_equal(function.arguments[0].in_register, 1);
+	assert_int_equal(function.arguments[0].second_register, 2);
+	expect_view(&function.arguments[1].look, TYPE_VIEW_END, 8, 8);
+	assert_true(function.arguments[1].at_address);
+	assert_int_equal(function.arguments[2].look.kind, TYPE_OTHER);
+	assert_int_equal(function.arguments[2].members.count, 2);
+	assert_int_equal(function.arguments[3].look.kind, TYPE_OTHER);
+	members = &function.arguments[4].members;
+	assert_int_equal(members->count, 3);
+	assert_string_equal(members->list[1].name, "key");
+	expect_view(&members->list[1].look, TYPE_VIEW_SIZE, 8, 4);
+	assert_int_equal(members->list[1].offset, 8);
+	expect_view(&function.result.look, TYPE_VIEW_SIZE, 8, 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +309,7 @@ int main(void)
 		cmocka_unit_test(structures_have_members),
 		cmocka_unit_test(a_long_double_is_no_result_in_memory),
 		cmocka_unit_test(addresses_within_are_no_functions),
+		cmocka_unit_test(classes_that_stand_for_texts),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

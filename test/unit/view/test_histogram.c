@@ -64,6 +64,35 @@ static void percentiles_match_a_sorted_list(void **state)
 	free(values);
 }
 
+/* Joined histograms are that of all values, whichever has the smaller or the greater ones. */
+static void joined_histograms_have_all_values(void **state)
+{
+	struct histogram parts[3] = {{0}}, joined = {0}, all = {0};
+	uint32_t at = 0, also_at = 0;
+	uint64_t least, count, also_least, also_count;
+
+	for (uint64_t i = 1; i < 3000; i++) {
+		uint64_t value = (i * 7919 % 1000) << (i % 3 * 12);
+
+		assert_int_equal(histogram_add(&parts[i % 3], value), 0);
+		assert_int_equal(histogram_add(&all, value), 0);
+	}
+	assert_int_equal(histogram_join(&joined, &(struct histogram){0}), 0);
+	for (int i = 2; i >= 0; i--)
+		assert_int_equal(histogram_join(&joined, &parts[i]), 0);
+	assert_int_equal(joined.total, all.total);
+	while (histogram_next(&all, &at, &least, &count)) {
+		assert_true(histogram_next(&joined, &also_at, &also_least, &also_count));
+		assert_int_equal(least, also_least);
+		assert_int_equal(count, also_count);
+	}
+	assert_false(histogram_next(&joined, &also_at, &also_least, &also_count));
+	for (int i = 0; i < 3; i++)
+		histogram_clear(&parts[i]);
+	histogram_clear(&joined);
+	histogram_clear(&all);
+}
+
 static void an_empty_histogram_answers_zero(void **state)
 {
 	struct histogram histogram = {0};
@@ -140,6 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_value_is_answered_within_two_percent),
 		cmocka_unit_test(percentiles_match_a_sorted_list),
+		cmocka_unit_test(joined_histograms_have_all_values),
 		cmocka_unit_test(an_empty_histogram_answers_zero),
 		cmocka_unit_test(buckets_and_floors_match_a_sorted_list),
 		cmocka_unit_test(open_calls_are_counted_per_thread_and_row),

@@ -26,6 +26,7 @@ static void strings_are_escaped(void **state)
 	check_escape("plain nrt", "\"plain nrt\"");
 	check_escape("a\"b\\c", "\"a\\\"b\\\\c\"");
 	check_escape("\n\r\t\b\x1f\x7f", "\"\\n\\r\\t\\u0008\\u001f\\u007f\"");
+	check_escape("\xe2\x80\xae\xf3\xa0\x80\x81", "\"\\u202e\\udb40\\udc01\"");
 	check_escape("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");
 }
 

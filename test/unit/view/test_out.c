@@ -250,6 +250,8 @@ static void names_lose_what_moves_the_cursor(void **state)
 
 	text_clean(clean, sizeof(clean), "a\033[2Jb\nc\x7f\xc2\x9b\xff\xc3\xa4");
 	assert_string_equal(clean, "a?[2Jb?c???\xc3\xa4");
+	text_clean(clean, sizeof(clean), "a\xe2\x80\xaez\xd8\x9c\xe2\x80\x8d\xf3\xa0\x80\x81\xe4\xb8\xad");
+	assert_string_equal(clean, "a?z?\xe2\x80\x8d?\xe4\xb8\xad");
 	text_clean(clean, 4, "ab\xc3\xa4");
 	assert_string_equal(clean, "ab");
 	assert_string_equal(text_base("/usr/lib/libx.so"), "libx.so");

@@ -1,5 +1,6 @@
 /* The live table: order, filter, keys, and drawing; a terminal is used only where it matters. */
 #include <pty.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -88,19 +89,19 @@ static void keys_do_what_they_say(void **state)
 	for (int i = 0; i < TOP_COLUMNS; i++)
 		(void)key(&top, 'S');
 	assert_int_equal(top.sort, TOP_SELF);
-	assert_int_equal(key(&top, SCREEN_KEY_DOWN), TOP_REDRAW);
+	assert_int_equal(key(&top, TERMINAL_KEY_DOWN), TOP_REDRAW);
 	assert_int_equal(top.selected, 2);
-	assert_int_equal(key(&top, SCREEN_KEY_END), TOP_REDRAW);
+	assert_int_equal(key(&top, TERMINAL_KEY_END), TOP_REDRAW);
 	assert_int_equal(top.selected, 4);
-	assert_int_equal(key(&top, SCREEN_KEY_DOWN), TOP_REDRAW);
-	assert_int_equal(top.bar, 3);
-	assert_int_equal(key(&top, SCREEN_KEY_HOME), TOP_REDRAW);
-	assert_int_equal(key(&top, SCREEN_KEY_ENTER), TOP_WATCH);
+	assert_int_equal(key(&top, TERMINAL_KEY_DOWN), TOP_REDRAW);
+	assert_int_equal(top.list.bar, 3);
+	assert_int_equal(key(&top, TERMINAL_KEY_HOME), TOP_REDRAW);
+	assert_int_equal(key(&top, TERMINAL_KEY_ENTER), TOP_WATCH);
 	assert_int_equal(top.watched, 3);
 	assert_string_equal(top.watched_name, "alphabet");
-	assert_int_equal(key(&top, SCREEN_KEY_ESCAPE), TOP_WATCH);
+	assert_int_equal(key(&top, TERMINAL_KEY_ESCAPE), TOP_WATCH);
 	assert_int_equal(top.watched, PROFILE_NONE);
-	assert_int_equal(key(&top, SCREEN_KEY_ESCAPE), TOP_NOTHING);
+	assert_int_equal(key(&top, TERMINAL_KEY_ESCAPE), TOP_NOTHING);
 	assert_int_equal(key(&top, 'p'), TOP_REDRAW);
 	assert_true(top.paused);
 	assert_int_equal(key(&top, 'p'), TOP_READ);
@@ -110,7 +111,7 @@ static void keys_do_what_they_say(void **state)
 	assert_int_equal(key(&top, ' '), TOP_READ);
 	assert_int_equal(key(&top, 'q'), TOP_QUIT);
 	assert_int_equal(key(&top, 3), TOP_QUIT);
-	assert_int_equal(key(&top, SCREEN_KEY_OTHER), TOP_NOTHING);
+	assert_int_equal(key(&top, TERMINAL_KEY_OTHER), TOP_NOTHING);
 }
 
 static void the_filter_is_typed(void **state)
@@ -121,19 +122,19 @@ static void the_filter_is_typed(void **state)
 	assert_int_equal(key(&top, '/'), TOP_REDRAW);
 	for (const char *c = "betq"; *c; c++)
 		assert_int_equal(key(&top, *c), TOP_ARRANGE);
-	(void)key(&top, SCREEN_KEY_BACKSPACE);
-	(void)key(&top, SCREEN_KEY_UP); /* no character */
+	(void)key(&top, TERMINAL_KEY_BACKSPACE);
+	(void)key(&top, TERMINAL_KEY_UP); /* no character */
 	assert_string_equal(top.filter, "bet");
-	(void)key(&top, SCREEN_KEY_ENTER);
+	(void)key(&top, TERMINAL_KEY_ENTER);
 	assert_false(top.editing);
 	arranged(&top, "alphabet beta ");
-	assert_int_equal(key(&top, SCREEN_KEY_BACKSPACE), TOP_ARRANGE);
+	assert_int_equal(key(&top, TERMINAL_KEY_BACKSPACE), TOP_ARRANGE);
 	assert_string_equal(top.filter, "");
 	(void)key(&top, '/');
 	for (int i = 0; i < 1000; i++)
 		(void)key(&top, 'x');
 	assert_int_equal(strlen(top.filter), TOP_TEXT_MAX - 1);
-	(void)key(&top, SCREEN_KEY_ESCAPE);
+	(void)key(&top, TERMINAL_KEY_ESCAPE);
 	assert_string_equal(top.filter, "");
 }
 
@@ -173,38 +174,38 @@ static size_t sent(int fd, char *text, size_t size)
 static void only_differences_are_sent(void **state)
 {
 	struct winsize size = {.ws_row = 5, .ws_col = 20};
+	struct terminal_options options = {.size = sizeof(options), .mouse = true};
 	struct calltap_diag diag;
-	struct screen *screen;
+	struct terminal *screen;
 	char text[8192];
 	int ours, theirs;
 
 	assert_int_equal(openpty(&ours, &theirs, NULL, NULL, &size), 0);
-	assert_int_equal(screen_open(&screen, theirs, theirs, &diag), 0);
+	options.in = options.out = theirs;
+	assert_int_equal(terminal_open(&screen, &options, &diag), 0);
 	(void)sent(ours, text, sizeof(text));
-	screen_clear(screen);
-	assert_int_equal(screen_put(screen, 1, 2, "caf\xc3\xa9-\xe6\x97\xa5\x1b!", 8, false, SCREEN_PLAIN), 10);
-	(void)screen_put(screen, 9, 0, "outside", 7, false, SCREEN_PLAIN);
-	(void)screen_put(screen, 2, 15, "cut here", 8, false, SCREEN_BOLD);
-	assert_int_equal(screen_show(screen), 0);
+	terminal_clear(screen);
+	assert_int_equal(terminal_put(screen, 1, 2, "caf\xc3\xa9-\xe6\x97\xa5\x1b!", 8, false, TERMINAL_PLAIN), 10);
+	(void)terminal_put(screen, 9, 0, "outside", 7, false, TERMINAL_PLAIN);
+	(void)terminal_put(screen, 2, 15, "cut here", 8, false, TERMINAL_BOLD);
+	terminal_show(screen);
 	assert_true(sent(ours, text, sizeof(text)) > 0);
-	assert_non_null(strstr(text, "\033[2;3H"));
-	assert_non_null(strstr(text, "caf\xc3\xa9-?"
-				     "?!"));
+	assert_non_null(strstr(text, "caf\xc3\xa9-\xe6\x97\xa5?"));
+	assert_null(strstr(text, "?!"));
 	assert_non_null(strstr(text, "cut h"));
 	assert_null(strstr(text, "outside"));
 	assert_null(strstr(text, "cut he"));
-	assert_int_equal(screen_show(screen), 0);
+	terminal_show(screen);
 	assert_int_equal(sent(ours, text, sizeof(text)), 0);
-	screen_clear(screen);
-	(void)screen_put(screen, 1, 2,
-			 "cafe-?"
-			 "?!",
-			 8, false, SCREEN_PLAIN);
-	(void)screen_put(screen, 2, 15, "cut h", 5, false, SCREEN_BOLD);
-	assert_int_equal(screen_show(screen), 0);
+	terminal_clear(screen);
+	(void)terminal_put(screen, 1, 2, "cafe-\xe6\x97\xa5?", 8, false, TERMINAL_PLAIN);
+	(void)terminal_put(screen, 2, 15, "cut h", 5, false, TERMINAL_BOLD);
+	terminal_show(screen);
 	(void)sent(ours, text, sizeof(text));
-	assert_string_equal(text, "\033[2;6H\033[0me");
-	screen_close(screen);
+	assert_non_null(strchr(text, 'e'));
+	assert_null(strstr(text, "caf"));
+	assert_null(strstr(text, "cut"));
+	terminal_close(screen);
 	(void)sent(ours, text, sizeof(text));
 	assert_non_null(strstr(text, "\033[?1049l"));
 	close(ours);
@@ -217,34 +218,86 @@ static void keys_are_understood(void **state)
 		const char *bytes;
 		int key;
 	} cases[] = {{"a", 'a'},
-		     {"\033[A", SCREEN_KEY_UP},
-		     {"\033OB", SCREEN_KEY_DOWN},
-		     {"\033[5~", SCREEN_KEY_PAGE_UP},
-		     {"\033[4~", SCREEN_KEY_END},
-		     {"\033[1;5A", SCREEN_KEY_OTHER},
-		     {"\r", SCREEN_KEY_ENTER},
-		     {"\x7f", SCREEN_KEY_BACKSPACE},
-		     {"\xff", SCREEN_KEY_OTHER},
-		     {"\033", SCREEN_KEY_ESCAPE},
-		     {"\033[", SCREEN_KEY_ESCAPE}};
+		     {"\033[A", TERMINAL_KEY_UP},
+		     {"\033OB", TERMINAL_KEY_DOWN},
+		     {"\033[5~", TERMINAL_KEY_PAGE_UP},
+		     {"\033[4~", TERMINAL_KEY_END},
+		     {"\033[1;5A", TERMINAL_KEY_OTHER},
+		     {"\r", TERMINAL_KEY_ENTER},
+		     {"\x7f", TERMINAL_KEY_BACKSPACE},
+		     {"\xff", 0xff},
+		     {"\033", TERMINAL_KEY_ESCAPE},
+		     {"\033[", TERMINAL_KEY_ESCAPE},
+		     {"\033[M %&", TERMINAL_KEY_CLICK},
+		     {"\033[M`%&", TERMINAL_KEY_WHEEL_UP},
+		     {"\x1a", TERMINAL_KEY_SUSPEND}};
 	struct winsize size = {.ws_row = 5, .ws_col = 20};
+	struct terminal_options options = {.size = sizeof(options), .mouse = true};
 	struct calltap_diag diag;
-	struct screen *screen;
+	struct terminal *screen;
+	unsigned row, column;
 	int ours, theirs;
 
 	assert_int_equal(openpty(&ours, &theirs, NULL, NULL, &size), 0);
-	assert_int_equal(screen_open(&screen, theirs, theirs, &diag), 0);
-	assert_int_equal(screen_key(screen), SCREEN_KEY_NONE);
+	options.in = options.out = theirs;
+	assert_int_equal(terminal_open(&screen, &options, &diag), 0);
+	assert_int_equal(terminal_key(screen), TERMINAL_KEY_NONE);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_true(write(ours, cases[i].bytes, strlen(cases[i].bytes)) > 0);
 		usleep(10000);
-		assert_int_equal(screen_key(screen), cases[i].key);
-		while (screen_key(screen) != SCREEN_KEY_NONE)
+		assert_int_equal(terminal_key(screen), cases[i].key);
+		if (cases[i].key == TERMINAL_KEY_CLICK) {
+			terminal_click(screen, &row, &column);
+			assert_int_equal(row, 5);
+			assert_int_equal(column, 4);
+		}
+		while (terminal_key(screen) != TERMINAL_KEY_NONE)
 			;
 	}
-	screen_close(screen);
+	terminal_close(screen);
 	close(ours);
 	close(theirs);
+}
+
+static void time_is(const struct profile_row *row, enum top_column column, const char *wanted)
+{
+	char text[TOP_TIME_MAX], plain[TOP_TIME_MAX];
+	size_t length = 0;
+
+	/* Without the blanks of the unit. */
+	snprintf(text, sizeof(text), "%s", top_time_text(row, column, plain));
+	for (const char *at = text; *at; at++)
+		if (*at != ' ')
+			plain[length++] = *at;
+	plain[length] = '\0';
+	assert_string_equal(plain, wanted);
+}
+
+/* An estimate has its mark; of one call's short time there is a bound and no more. */
+static void estimates_are_marked(void **state)
+{
+	struct profile_row row = {.calls = 4,
+				  .total_ns = 2000000,
+				  .self_ns = 500,
+				  .avg_ns = 500000,
+				  .p50_ns = 0,
+				  .p99_ns = 800000,
+				  .max_ns = 3000000};
+
+	time_is(&row, TOP_TOTAL, "2.000ms");
+	time_is(&row, TOP_P50, "0ns");
+	row.estimated = true;
+	row.span_ns = 200000;
+	row.max_error_ns = 2000000;
+	time_is(&row, TOP_TOTAL, "~2.000ms");
+	time_is(&row, TOP_SELF, "~500ns");
+	time_is(&row, TOP_P50, "<200.0us");
+	time_is(&row, TOP_P99, "~800.0us");
+	time_is(&row, TOP_MAX, "<5.000ms");
+	row.max_error_ns = 200000;
+	time_is(&row, TOP_MAX, "~3.000ms");
+	row.calls = 0;
+	time_is(&row, TOP_TOTAL, "-");
 }
 
 int main(void)
@@ -253,7 +306,9 @@ int main(void)
 		cmocka_unit_test(rows_are_sorted_and_filtered), cmocka_unit_test(keys_do_what_they_say),
 		cmocka_unit_test(the_filter_is_typed),		cmocka_unit_test(counts_are_short),
 		cmocka_unit_test(only_differences_are_sent),	cmocka_unit_test(keys_are_understood),
+		cmocka_unit_test(estimates_are_marked),
 	};
 
+	setenv("TERM", "screen", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

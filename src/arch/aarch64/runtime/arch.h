@@ -13,7 +13,9 @@
 
 #include <offsets.h>
 
-#define ARCH_ADDRESS_BITS 48
+#define ARCH_ADDRESS_BITS   48
+#define ARCH_FRAME_REGISTER 29
+#define ARCH_FRAME_PAIR	    0
 
 #define ARCH_ELF_MACHINE 183
 #define ARCH_AUDIT	 0xc00000b7u /* AUDIT_ARCH_AARCH64 */
@@ -50,6 +52,12 @@ static inline uint64_t arch_clock(void)
 	return ticks;
 }
 
+/* A branch that waits for the load, and an isb, behind which the counter is read anew (ARM ARM, the generic timer). */
+static inline void arch_clock_behind(uint64_t loaded)
+{
+	__asm__ volatile("cbz %0, 1f\n1:	isb" : : "r"(loaded) : "memory");
+}
+
 static inline uint64_t arch_clock_hz(void)
 {
 	uint64_t hz;
@@ -75,14 +83,7 @@ static inline uint64_t arch_local_add(uint64_t *word, uint64_t add)
 	return old;
 }
 
-static inline void arch_local_count(uint64_t *word, int64_t add)
-{
-	(void)arch_local_add(word, (uint64_t)add);
-}
-
-static inline void arch_string_forward(void)
-{
-}
+#include <arch/generic/runtime/plain_words.h>
 
 static inline unsigned arch_first_bit(uint32_t word)
 {

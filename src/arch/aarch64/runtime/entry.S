@@ -29,42 +29,11 @@
 
 	.text
 
-/* \thread: the address of probe_thread.  \spare is overwritten. */
-.macro get_thread thread, spare
-	adrp	\spare, :gottprel:probe_thread
-	mrs	\thread, tpidr_el0
-	ldr	\spare, [\spare, #:gottprel_lo12:probe_thread]
-	add	\thread, \thread, \spare
-.endm
-
-/*
- * Take \bytes of the ring whose writer is at \writer: \slot becomes their address.  A signal handler that comes in
- * between makes stxr fail: the return from an exception clears the exclusive monitor.
- */
-.macro take_slot slot, writer, bytes, next, failed
-1:	ldxr	\slot, [\writer]
-	add	\next, \slot, #\bytes
-	stxr	\failed, \next, [\writer]
-	cbnz	\failed, 1b
-.endm
-
 /*
  * Each recorder saves x0 to x3 in 32 bytes.  C may change more registers: they are saved in 128 bytes below, of which
  * 16 are for words that the recorder and C pass to each other.
  */
 #define C_BYTES (32 + 128)
-
-.macro save_four
-	stp	x0, x1, [sp, #-32]!
-	.cfi_adjust_cfa_offset 32
-	stp	x2, x3, [sp, #16]
-.endm
-
-.macro restore_four
-	ldp	x2, x3, [sp, #16]
-	ldp	x0, x1, [sp], #32
-	.cfi_adjust_cfa_offset -32
-.endm
 
 .macro save_for_c
 	stp	x4, x5, [sp, #16]
@@ -90,31 +59,8 @@
  * Record an entry; x17: the caller; x30: the stub's `bl body`.  timed: the time goes into the frame's planes, which are
  * those of \granule.
  */
-.macro record_entry granule, timed
-	.cfi_register x30, x17
-	bti	c
-	save_four
-	get_thread x16, x1
-	add	x0, sp, #24			/* S */
-	.if \timed
-	ldr	x1, [x16, #\granule]
-	ldr	x2, [x16, #PT_STACK]
-	.else
-	ldp	x1, x2, [x16, #\granule]	/* and the stack */
-	.endif
-	cmp	x1, x0, lsr #GRANULE_BITS	/* another granule than the last call's? */
-	ldp	x3, x1, [x2, #PS_TOP]		/* and how low it is known to reach */
-	ccmp	x0, x3, #2, eq			/* else: frames are gone, or another stack? */
-	ccmp	x0, x1, #0, lo			/* else: another stack? */
-	b.lo	.Lentry_slow
-	eor	x1, x0, #MIRROR_MASK
-	ldr	x0, [x1]
-	cbnz	x0, .Lentry_slow		/* a tail call, or a stale frame */
-	stp	x30, x17, [x1, #-8]
-	.cfi_remember_state
-	CFI_RETURN_BY_MIRROR
-	eor	x1, x1, #LINK_MASK
-	str	x3, [x1]
+.macro record_entry granule, timed, other
+	open_frame \granule, \timed, .Lentry_slow, \other
 	ldr	x16, [x16]			/* the writer */
 	ldr	w1, [x16, #RW_TIME_HI]
 	mrs	x0, cntvct_el0
@@ -140,7 +86,7 @@
 .endm
 
 function arch_entry_fast
-	record_entry PT_GRANULE, 0
+	record_entry PT_GRANULE, 0, .Lentry_other
 .Lentry_done:
 	restore_four
 	ret
@@ -151,10 +97,39 @@ function arch_entry_fast
 	eor	x0, x0, #MIRROR_MASK
 	ldr	x17, [x0]
 	.cfi_restore_state
+	b	.Lentry_slow
+	/* The frame goes on under another name. */
+.Lentry_other:
+	find_tail .Lentry_slow
+	tbnz	x3, #EXACT_BIT, .Lentry_slow	/* it is not this recorder's */
+	ldr	x16, [x16]			/* the writer */
+	ldr	w1, [x16, #RW_TIME_HI]
+	mrs	x0, cntvct_el0
+	cmp	x1, x0, lsr #32
+	b.ne	.Lentry_slow
+	take_slot x1, x16, 8, x3, w2
+	ldp	x3, x16, [x16, #RW_BASE]
+	sub	x3, x1, x3
+	cmp	x3, x16
+	b.hs	.Lentry_slow
+	ldr	w3, [x30, #STUB_WORD]
+	orr	w3, w3, #TO_TAIL
+	bfi	x0, x3, #32, #32
+	mov	x2, x0
+	add	x0, sp, #24			/* S */
+	rename_frame x3
+	str	x2, [x1]			/* the record: visible from here on */
+	.cfi_remember_state
+	restore_four
+	ret
+	.cfi_restore_state
 .Lentry_slow:
 	adrp	x16, probe_graph_entry
 	add	x16, x16, :lo12:probe_graph_entry
 .Lentry_c:
+	.globl	arch_entry_to_c			/* for brief.S: four registers saved, the function in x16 */
+	.hidden	arch_entry_to_c
+arch_entry_to_c:
 	stp	x17, x30, [sp, #-128]!
 	.cfi_adjust_cfa_offset 128
 	.cfi_offset x30, -C_BYTES
@@ -196,9 +171,10 @@ end_function \name
 	entry_in_c arch_entry_root, probe_graph_entry_root
 	entry_in_c arch_entry_notree, probe_graph_entry_notree
 	entry_in_c arch_entry_profile, probe_graph_entry
+	entry_in_c arch_entry_ticked, probe_graph_entry
 
 function arch_entry_timed
-	record_entry PT_TIMED, 1
+	record_entry PT_TIMED, 1, .Lentry_slow
 	restore_four
 	ret
 end_function arch_entry_timed
@@ -227,23 +203,17 @@ function arch_exit_fast
 	b.hs	.Lexit_slow_word
 	str	x1, [x3]
 	eor	x0, x0, #MIRROR_MASK
-	ldr	x30, [x0]
-	str	xzr, [x0]
-	.cfi_remember_state
-	.cfi_restore x30
-	eor	x0, x0, #LINK_MASK
-	ldr	x3, [x0]
-	str	x3, [x2]			/* S of the next outer frame */
-	restore_four
-	ret
+	close_frame
 
-	.cfi_restore_state
 .Lexit_slow_word:
 	lsr	x17, x1, #32
 .Lexit_slow:
 	adrp	x16, probe_graph_exit
 	add	x16, x16, :lo12:probe_graph_exit
 .Lexit_c:
+	.globl	arch_exit_to_c			/* for brief.S, as arch_entry_to_c */
+	.hidden	arch_exit_to_c
+arch_exit_to_c:
 	sub	sp, sp, #128
 	.cfi_adjust_cfa_offset 128
 	CFI_RETURN_BY_MIRROR_OR_MEMORY(C_BYTES)
@@ -274,6 +244,7 @@ end_function \name
 	exit_in_c arch_exit_full, probe_graph_exit_full
 	exit_in_c arch_exit_notree, probe_graph_exit_notree
 	exit_in_c arch_exit_profile, probe_graph_exit
+	exit_in_c arch_exit_ticked, probe_graph_exit
 	exit_in_c arch_exit_trigger, probe_trigger_exit
 	exit_in_c arch_exit_trigger_full, probe_trigger_exit_full
 

@@ -7,6 +7,8 @@
  *
  * Addresses and frames
  *   ARCH_ADDRESS_BITS   user addresses are below 1 << this
+ *   ARCH_FRAME_REGISTER the frame pointer's word in struct calltap_registers
+ *   ARCH_FRAME_PAIR     bytes below a frame pointer where the next one lies, and the return address behind it
  *   ARCH_ELF_MACHINE    e_machine of its ELF files
  *   ARCH_AUDIT          the CPU's number in the data of a system call filter (linux/audit.h)
  *   arch_mirror(S), arch_link(S)
@@ -19,7 +21,7 @@
  *                       that its traced callees took
  *   arch_who(S), arch_data(S)
  *                       the same for frames that the dispatcher has entered: who waits for their end, and what a
- *                       handler keeps of the call
+ *                       handler, or a program (probe/program.h), keeps of the call
  *   arch_frame_open(S, ret)    the frame is traced from now on; ret: the words that the recorder has for its return
  *   arch_frame_rename(S, ret)  the frame goes on as one of a function that was called in place of a return
  *   arch_frame_back(S)         the address in a stub that its body will return to
@@ -36,18 +38,19 @@
  *   arch_entry_sp(S)           the stack pointer at the function's first instruction
  *   arch_registers_show(registers, caller)
  *                              what handlers are to see in a link register
- *   ARCH_HAS_PROGRAMS          1: arch_program_call() is there
  *   arch_vectors_shown(area)   what they are to see of the vector registers that the agent has saved in the area
  *   arch_jump_sp(env, mixed)   the stack pointer that longjmp(env) will set; mixed: libc hides it, as glibc does
  *   ARCH_DWARF_RETURN          DWARF's column of the return address
  *
  * The CPU
  *   arch_clock()               its counter, raw
+ *   arch_clock_behind(loaded)  from here on the CPU reads the counter not ahead of the load that has brought this
  *   arch_clock_hz()            ticks a second, 0 = it does not say
  *   arch_local_add(word, n), arch_local_cas(word, old, new)
  *                              on a word that only this thread writes: a signal handler cannot come in between
  *   arch_local_count(word, n)  arch_local_add() without the old value
  *   arch_first_bit(word)       the number of the lowest bit that is set in 32; one is
+ *   arch_clear_words(at, n)    n words become 0, each by a whole store; a release store that follows is behind them all
  *   arch_string_forward()      string instructions go upwards from here on
  *   arch_pause()               for loops that wait for another CPU
  *   arch_syscall(nr, a..f)     the kernel's value
@@ -109,11 +112,17 @@ enum arch_entry {
 	ARCH_ENTRY_HANDLED,
 	ARCH_EXIT_HANDLED,
 	ARCH_CALL_HANDLED,
+	ARCH_ENTRY_BRIEF,
+	ARCH_EXIT_BRIEF,
+	ARCH_ENTRY_TICKED,
+	ARCH_EXIT_TICKED,
 	ARCH_GATED_FAST, /* from here on: where stubs do not test the gate (thread_block.h) */
 	ARCH_GATED_FULL,
 	ARCH_GATED_NOTREE,
 	ARCH_GATED_PROFILE,
 	ARCH_GATED_TIMED,
+	ARCH_GATED_BRIEF,
+	ARCH_GATED_TICKED,
 	ARCH_ENTRIES
 };
 extern const uintptr_t arch_entry_table[ARCH_ENTRIES];
@@ -135,11 +144,17 @@ ARCH_RECORDER(arch_exit_trigger_full);
 ARCH_RECORDER(arch_entry_handled);
 ARCH_RECORDER(arch_exit_handled);
 ARCH_RECORDER(arch_call_handled);
+ARCH_RECORDER(arch_entry_brief);
+ARCH_RECORDER(arch_exit_brief);
+ARCH_RECORDER(arch_entry_ticked);
+ARCH_RECORDER(arch_exit_ticked);
 ARCH_RECORDER(arch_gated_fast);
 ARCH_RECORDER(arch_gated_full);
 ARCH_RECORDER(arch_gated_notree);
 ARCH_RECORDER(arch_gated_profile);
 ARCH_RECORDER(arch_gated_timed);
+ARCH_RECORDER(arch_gated_brief);
+ARCH_RECORDER(arch_gated_ticked);
 /*
  * A thread whose handler has faulted goes on here, with the registers that agent_context_go_on() sets (agent/faults.h).
  */
@@ -148,15 +163,15 @@ ARCH_RECORDER(arch_handled_again_exit);
 #undef ARCH_RECORDER
 
 /*
- * Run a program's code with its context, and return its result.  The unwind rules of the code are the ones that the
- * tool writes (abi/program.h).  Where ARCH_HAS_PROGRAMS is 0, nobody calls it.
+ * Run a program's code with its context and a stack that ends at stack_end, where CALLTAP_PROGRAM_SPARE bytes more are
+ * its own, and return its result.  The unwind rules of the code are the ones that the tool writes (abi/program.h).
  */
 struct calltap_program_context;
-uint64_t arch_program_call(const struct calltap_program_context *context, uint64_t code)
+uint64_t arch_program_call(const struct calltap_program_context *context, uint64_t code, void *stack_end)
 	__attribute__((visibility("hidden")));
 
 /* Bytes at the start of a stub region that hold the pointer table. */
-#define ARCH_REGION_HEAD 192
+#define ARCH_REGION_HEAD 256
 
 /* The entry points by which a stub enters and leaves, by its site's flags (CALLTAP_SITE_*). */
 enum arch_entry arch_entry_of(uint16_t flags);

@@ -24,11 +24,17 @@ const uintptr_t arch_entry_table[ARCH_ENTRIES] = {
 	[ARCH_ENTRY_HANDLED] = (uintptr_t)arch_entry_handled,
 	[ARCH_EXIT_HANDLED] = (uintptr_t)arch_exit_handled,
 	[ARCH_CALL_HANDLED] = (uintptr_t)arch_call_handled,
+	[ARCH_ENTRY_BRIEF] = (uintptr_t)arch_entry_brief,
+	[ARCH_EXIT_BRIEF] = (uintptr_t)arch_exit_brief,
+	[ARCH_ENTRY_TICKED] = (uintptr_t)arch_entry_ticked,
+	[ARCH_EXIT_TICKED] = (uintptr_t)arch_exit_ticked,
 	[ARCH_GATED_FAST] = ARCH_GATED(arch_gated_fast),
 	[ARCH_GATED_FULL] = ARCH_GATED(arch_gated_full),
 	[ARCH_GATED_NOTREE] = ARCH_GATED(arch_gated_notree),
 	[ARCH_GATED_PROFILE] = ARCH_GATED(arch_gated_profile),
 	[ARCH_GATED_TIMED] = ARCH_GATED(arch_gated_timed),
+	[ARCH_GATED_BRIEF] = ARCH_GATED(arch_gated_brief),
+	[ARCH_GATED_TICKED] = ARCH_GATED(arch_gated_ticked),
 };
 _Static_assert(sizeof(arch_entry_table) <= ARCH_REGION_HEAD, "it is the head");
 
@@ -45,7 +51,9 @@ static enum arch_entry ungated_entry_of(uint16_t flags)
 	if (flags & CALLTAP_SITE_FULL_ENTRY)
 		return ARCH_ENTRY_FULL;
 	if (flags & CALLTAP_SITE_PROFILE)
-		return ARCH_ENTRY_PROFILE;
+		return flags & CALLTAP_SITE_BRIEF ? ARCH_ENTRY_TICKED : ARCH_ENTRY_PROFILE;
+	if (flags & CALLTAP_SITE_BRIEF)
+		return ARCH_ENTRY_BRIEF;
 	return flags & CALLTAP_SITE_TIMED ? ARCH_ENTRY_TIMED : ARCH_ENTRY_FAST;
 }
 
@@ -66,6 +74,10 @@ enum arch_entry arch_entry_of(uint16_t flags)
 		return ARCH_GATED_PROFILE;
 	case ARCH_ENTRY_TIMED:
 		return ARCH_GATED_TIMED;
+	case ARCH_ENTRY_BRIEF:
+		return ARCH_GATED_BRIEF;
+	case ARCH_ENTRY_TICKED:
+		return ARCH_GATED_TICKED;
 	default: /* no tracer gates these */
 		return entry;
 	}
@@ -81,6 +93,8 @@ enum arch_entry arch_exit_of(uint16_t flags)
 	if (flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT))
 		return flags & CALLTAP_SITE_TRIGGER ? ARCH_EXIT_TRIGGER_FULL : ARCH_EXIT_FULL;
 	if (flags & CALLTAP_SITE_PROFILE)
-		return ARCH_EXIT_PROFILE;
+		return flags & CALLTAP_SITE_BRIEF ? ARCH_EXIT_TICKED : ARCH_EXIT_PROFILE;
+	if (flags & CALLTAP_SITE_BRIEF)
+		return ARCH_EXIT_BRIEF;
 	return flags & CALLTAP_SITE_TRIGGER ? ARCH_EXIT_TRIGGER : ARCH_EXIT_FAST;
 }

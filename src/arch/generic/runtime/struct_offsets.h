@@ -18,11 +18,27 @@
 #define PT_RUNS	     56
 #define PT_TREE_GATE 64
 #define PT_HANDLED   72
+#define PT_TREE	     80
+#define PT_ROOT_GATE 96
+#define PT_TICK	     128
+#define PT_SAMPLE    136
+#define PT_SEED	     140
+#define PT_REGION    144
 
 /* struct probe_stack */
-#define PS_TOP 0
-#define PS_LOW 8
-#define PS_END 24
+#define PS_TOP	  0
+#define PS_LOW	  8
+#define PS_END	  24
+#define PS_KIND	  48
+#define PS_SIGNAL 2 /* STACK_SIGNAL */
+
+/* struct probe_region */
+#define RG_LO 0
+#define RG_HI 8
+
+/* Flags in a link (probe/frames.h) */
+#define FRAME_LOW_FLAGS	   7
+#define FRAME_INSTANCES_AT 48 /* bits above all addresses */
 
 /* struct ring_writer */
 #define RW_CURSOR  0
@@ -32,9 +48,26 @@
 #define RW_TIME_HI 32
 #define RW_RING	   40
 
+/* struct calltap_times; in a word of a stub, the kind of record above the id (record.h) */
+#define TM_TICK	   0
+#define TM_EVERY   8
+#define TM_BRIEF   4096
+#define EXACT_BIT  63 /* FRAME_EXACT, in a frame's link */
+#define KIND_ENTRY 0x10000000
+#define KIND_EXIT  0x20000000
+#define TO_TAIL	   0x80000000 /* makes ENTRY TAIL */
+#define BRIEF_TAIL 0x08000000 /* CALLTAP_BRIEF_TAIL */
+
+/* The next random number is this one times RANDOM_BY and RANDOM_MORE (brief.S). */
+#define RANDOM_BY   1664525
+#define RANDOM_MORE 1013904223
+
 /* struct probe_context */
 #define PC_TREE_FILTER 68
-#define PC_ENABLED     80
+#define PC_TIMED       72
+#define PC_HANDLED     76
+#define PC_PROFILE     80
+#define PC_ENABLED     84
 
 /* struct probe_table */
 #define TB_FUNCTIONS 0
@@ -44,6 +77,8 @@
 #define TB_SPAN	     32
 #define TB_CLAIMED   40
 #define TB_BUCKETS   48
+#define TB_LIMIT     64
+#define TB_WATCH     72
 
 /* struct calltap_profile_entry, struct calltap_profile_shape */
 #define PE_BITS	     6 /* log2 of the entry's size */
@@ -60,8 +95,22 @@
 /* struct calltap_triggers, struct calltap_limit */
 #define TR_FUNCTIONS 4
 #define TR_LIMITS    128
-#define LIMIT_BITS   6
+#define LIMIT_BITS   7
 #define LIMIT_TICKS  0
+
+/* struct probe_programs, struct calltap_program_row, struct calltap_program */
+#define PG_ROWS	     0
+#define PG_LIST	     8
+#define PG_CODE	     16
+#define PR_EXIT	     2 /* in a row */
+#define PR_BITS	     4 /* log2 of a program's size */
+#define PR_WORDS     10
+#define PR_FLAGS     11
+#define PR_HEAD	     12
+#define PR_PLAIN     2 /* CALLTAP_PROGRAM_PLAIN */
+#define PR_WORDS_AT  256
+#define PR_CODE_MAX  0xfff000 /* CALLTAP_PROGRAM_UNWIND */
+#define RECORD_ENTRY 60	      /* bit that makes a record's head that of an ENTRY */
 
 /* struct probe_handled_table, struct calltap_handlers, struct calltap_handler */
 #define HT_FUNCTIONS  0

@@ -15,7 +15,9 @@
 #include <offsets.h>
 
 /* Sv39 has 38, Sv48 47, and with Sv57 Linux gives no more unless asked for. */
-#define ARCH_ADDRESS_BITS 47
+#define ARCH_ADDRESS_BITS   47
+#define ARCH_FRAME_REGISTER 8
+#define ARCH_FRAME_PAIR	    16
 
 #define ARCH_ELF_MACHINE 243
 #define ARCH_AUDIT	 0xc00000f3u /* AUDIT_ARCH_RISCV64 */
@@ -37,6 +39,13 @@ static inline uint64_t arch_clock(void)
 	return ticks;
 }
 
+/* To fences a read of a counter is a device's input (Zicsr, "CSR Access Ordering"). */
+static inline void arch_clock_behind(uint64_t loaded)
+{
+	(void)loaded;
+	__asm__ volatile("fence r, i" : : : "memory");
+}
+
 /* The rate stands in the device tree, which an emulator's counter need not follow. */
 static inline uint64_t arch_clock_hz(void)
 {
@@ -51,14 +60,7 @@ static inline uint64_t arch_local_add(uint64_t *word, uint64_t add)
 	return before;
 }
 
-static inline void arch_local_count(uint64_t *word, int64_t add)
-{
-	(void)arch_local_add(word, (uint64_t)add);
-}
-
-static inline void arch_string_forward(void)
-{
-}
+#include <arch/generic/runtime/plain_words.h>
 
 /* Without Zbb there is no instruction for it, and gcc's builtin would be a call. */
 static inline unsigned arch_first_bit(uint32_t word)

@@ -38,19 +38,6 @@
 	.option norelax
 	.text
 
-.macro load_thread reg
-	la.tls.ie \reg, probe_thread
-	add	\reg, \reg, tp
-.endm
-
-/* Flip a bit and the skew of an address: from S to its mirror word, from there to its link. */
-.macro flip address, bit, skew, scratch
-	li	\scratch, 1
-	slli	\scratch, \scratch, \bit
-	xor	\address, \address, \scratch
-	xori	\address, \address, \skew
-.endm
-
 /* Argument registers to the frame's start, and back. */
 .macro arguments do
 	\do	a0, 0(sp)
@@ -67,22 +54,8 @@
  * An entry.  In: t0 body, t1 caller, ra the stub.  timed: the time goes beside the frame, whose planes are those of
  * \granule.
  */
-.macro record_entry granule, timed
-	CFI_CALLER_IN_T1
-	landing_pad
-	load_thread t3
-	addi	t4, sp, -8			/* S */
-	srli	t5, t4, GRANULE_BITS
-	ld	t6, \granule(t3)
-	bne	t5, t6, .Lentry_slow		/* another granule than the last call's */
-	ld	t5, PT_STACK(t3)
-	ld	t6, PS_TOP(t5)
-	bgeu	t4, t6, .Lentry_slow		/* frames are gone, or another stack */
-	ld	t6, PS_LOW(t5)
-	bltu	t4, t6, .Lentry_slow		/* another stack */
-	flip	t4, MIRROR_BIT, MIRROR_SKEW, t6
-	ld	t6, 0(t4)
-	bnez	t6, .Lentry_slow		/* a tail call, or a stale frame */
+.macro record_entry granule, timed, not_below
+	find_frame \granule, .Lentry_slow, \not_below
 	sd	ra, -8(t4)
 	sd	t1, 0(t4)
 	ld	t3, PT_WRITER(t3)
@@ -112,25 +85,50 @@
 	bgeu	ra, t3, .Lentry_undo
 	sd	t6, 0(t1)			/* visible from here on */
 	ld	ra, -8(t4)
-	flip	t4, LINK_BIT, LINK_SKEW, t6
-	ld	t6, PS_TOP(t5)
-	sd	t6, 0(t4)
-	addi	t6, sp, -8
-	sd	t6, PS_TOP(t5)
-	ret
+	join_stack
 .endm
 
 	recorder arch_entry_fast
-	record_entry PT_GRANULE, 0
+	record_entry PT_GRANULE, 0, .Lentry_not_below
 
 .Lentry_undo:
 	ld	t1, 0(t4)
 	CFI_CALLER_IN_T1
 	ld	ra, -8(t4)
 	sd	zero, 0(t4)
+	j	.Lentry_slow
+
+	/* The frame goes on under another name.  t1 and ra stay as they are. */
+.Lentry_not_below:
+	find_tail .Lentry_slow
+	bltz	t6, .Lentry_slow		/* FRAME_EXACT: it is not this recorder's */
+	ld	t3, PT_WRITER(t3)
+	rdtime	t6
+	lwu	t5, RW_TIME_HI(t3)
+	slli	t5, t5, 32
+	sub	t6, t6, t5
+	srli	t5, t6, 32
+	bnez	t5, .Lentry_slow
+	lw	t5, STUB_ENTRY_WORD(ra)
+	lui	t4, TO_TAIL >> 12
+	or	t5, t5, t4
+	slli	t5, t5, 32
+	or	t6, t6, t5			/* the record */
+	li	t5, 8
+	amoadd.d t5, t5, RW_CURSOR(t3)		/* take a slot */
+	ld	t4, RW_BASE(t3)
+	ld	t3, RW_SPAN(t3)
+	sub	t4, t5, t4			/* one load decides: see ring/writer.h */
+	bgeu	t4, t3, .Lentry_slow
+	rename_frame t4, t3
+	sd	t6, 0(t5)			/* visible from here on */
+	ret
 .Lentry_slow:
 	lla	t3, probe_graph_entry
 .Lentry_c:
+	.globl	arch_entry_to_c			/* for brief.S: the function in t3 */
+	.hidden	arch_entry_to_c
+arch_entry_to_c:
 	addi	sp, sp, -96
 	.cfi_def_cfa_offset 96
 	arguments sd
@@ -172,9 +170,10 @@
 	entry_in_c arch_entry_root, probe_graph_entry_root
 	entry_in_c arch_entry_notree, probe_graph_entry_notree
 	entry_in_c arch_entry_profile, probe_graph_entry
+	entry_in_c arch_entry_ticked, probe_graph_entry
 
 	recorder arch_entry_timed
-	record_entry PT_TIMED, 1
+	record_entry PT_TIMED, 1, .Lentry_slow
 	recorder_end arch_entry_timed
 
 /* In: t3 the stub's words. */
@@ -215,6 +214,9 @@
 	CFI_CALLER_IN_MIRROR
 	lla	t4, probe_graph_exit
 .Lexit_c:
+	.globl	arch_exit_to_c			/* for brief.S: the function in t4 */
+	.hidden	arch_exit_to_c
+arch_exit_to_c:
 	addi	sp, sp, -80
 	.cfi_def_cfa_offset 80
 	CFI_CALLER_IN_MIRROR_OR_FRAME(16)
@@ -243,6 +245,7 @@
 	exit_in_c arch_exit_full, probe_graph_exit_full
 	exit_in_c arch_exit_notree, probe_graph_exit_notree
 	exit_in_c arch_exit_profile, probe_graph_exit
+	exit_in_c arch_exit_ticked, probe_graph_exit
 	exit_in_c arch_exit_trigger, probe_trigger_exit
 	exit_in_c arch_exit_trigger_full, probe_trigger_exit_full
 

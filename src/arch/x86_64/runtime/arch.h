@@ -25,7 +25,9 @@
  * and 0x5000....  Those of dispatched frames: bit 46 alone, 0x3fff..., 0x15... and 0x4000..., and bits 45 and 46,
  * 0x1fff..., 0x35... and 0x6000....
  */
-#define ARCH_ADDRESS_BITS 47
+#define ARCH_ADDRESS_BITS   47
+#define ARCH_FRAME_REGISTER 4
+#define ARCH_FRAME_PAIR	    0
 
 #define ARCH_ELF_MACHINE  62
 #define ARCH_DWARF_RETURN 16
@@ -84,7 +86,6 @@ static inline uint64_t arch_frame_holds(uint64_t slot, uint64_t low)
 }
 
 #define ARCH_FRAMES_GO_BACK 1
-#define ARCH_HAS_PROGRAMS   1
 
 /*
  * rdsspq, a no-op where there is no shadow stack.  A frame's return address is on that, too, and cannot be changed
@@ -110,6 +111,13 @@ static inline uint64_t arch_clock(void)
 
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
 	return (uint64_t)high << 32 | low;
+}
+
+/* rdtsc waits for no load that stands before it; lfence does. */
+static inline void arch_clock_behind(uint64_t loaded)
+{
+	(void)loaded;
+	__asm__ volatile("lfence" : : : "memory");
 }
 
 /* The kernel calibrates the counter, and CPUID's word on it is no better than a measurement. */
@@ -161,6 +169,12 @@ static inline void arch_string_forward(void)
 	__asm__ volatile("cld" : : : "cc");
 }
 
+/* The words were read by another core last: a string instruction need not fetch what it is about to overwrite. */
+static inline void arch_clear_words(uint64_t *at, uint64_t count)
+{
+	__asm__ volatile("rep stosq" : "+D"(at), "+c"(count) : "a"(0) : "memory");
+}
+
 static inline unsigned arch_first_bit(uint32_t word)
 {
 	return (unsigned)__builtin_ctz(word);
@@ -169,12 +183,9 @@ static inline unsigned arch_first_bit(uint32_t word)
 /* Compare and swap on a word of this thread, by one instruction as arch_local_add(). */
 static inline int arch_local_cas(uint64_t *word, uint64_t expected, uint64_t desired)
 {
-	unsigned char done;
+	int done;
 
-	__asm__ volatile("cmpxchgq %3, %1\n\tsete %0"
-			 : "=q"(done), "+m"(*word), "+a"(expected)
-			 : "r"(desired)
-			 : "memory", "cc");
+	__asm__ volatile("cmpxchgq %3, %1" : "=@ccz"(done), "+m"(*word), "+a"(expected) : "r"(desired) : "memory");
 	return done;
 }
 

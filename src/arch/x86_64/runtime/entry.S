@@ -28,7 +28,7 @@
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	find_frame PT_GRANULE, .Lentry_slow
+	find_frame PT_GRANULE, .Lentry_slow, .Lentry_not_below
 	mov	%fs:PT_WRITER(%rcx), %rsi
 	rdtsc
 	cmp	%edx, RW_TIME_HI(%rsi)
@@ -42,7 +42,21 @@
 	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
 	ret	$16				/* rsp = S + 8: the slot is free for the body's call */
 
+	/* The frame goes on under another name. */
 	.cfi_adjust_cfa_offset 48
+.Lentry_not_below:
+	find_tail .Lentry_slow
+	test	%rax, %rax
+	js	.Lentry_slow			/* it is not this recorder's */
+	mov	%fs:PT_WRITER(%rcx), %rsi
+	rdtsc
+	cmp	%edx, RW_TIME_HI(%rsi)
+	jne	.Lentry_slow
+	take_slot .Lentry_slow
+	put_record 56(%rsp), TO_TAIL
+	.cfi_remember_state
+	jmp	.Lentry_done
+	.cfi_restore_state
 .Lentry_slow:
 	lea	probe_graph_entry(%rip), %rax
 .Lentry_c:

@@ -36,6 +36,7 @@
 #define MIRROR_MASK  ((1 << MIRROR_BIT) ^ MIRROR_SKEW)
 #define LINK_MASK    (MIRROR_MASK ^ (1 << LINK_BIT) ^ LINK_SKEW)
 #define WITHIN_MASK  (LINK_MASK ^ (1 << ENTERED_BIT) ^ ENTERED_SKEW ^ (1 << WITHIN_BIT) ^ WITHIN_SKEW)
+#define ENTERED_MASK (LINK_MASK ^ (1 << ENTERED_BIT) ^ ENTERED_SKEW)
 #define WHO_MASK     (WITHIN_MASK ^ (1 << WHO_BIT) ^ WHO_SKEW)
 #define DATA_MASK    (WHO_MASK ^ (1 << DATA_BIT) ^ DATA_SKEW)
 
@@ -266,6 +267,8 @@
 	find_table .Lentry_unknown
 	mov	HT_ROWS(%r10), %rax
 	mov	(%rax, %r9, 8), %r11		/* who, start, instances */
+	cmp	$(HW_RECORD | HW_VALUES), %r11d
+	je	.Lentry_valued
 	test	$~(HW_INSTANCES | HW_RECORD | HW_VALUES), %r11d
 	jnz	.Lentry_handled
 	test	%r11d, %r11d
@@ -390,7 +393,7 @@
 	mov	%r9d, %esi
 	mov	%r11, %rdx
 	test	$HW_VALUES, %dl
-	jnz	.Lentry_values
+	jnz	.Lentry_handled			/* values, and instances */
 	test	$HW_RECORD, %dl
 	jnz	.Lentry_both
 	call	probe_instances_entered		/* needs no aligned stack, and sees to the direction flag */
@@ -401,11 +404,126 @@
 	give_back_caller_saved
 	ret	$16
 
+	/*
+	 * Of the session alone, with values.  The usual call whose program is plain (abi/program.h) is done here; all others
+	 * are left to C, which starts anew.  The program is called last: it writes the EVENT behind the ENTRY.
+	 */
 	.cfi_restore_state
-.Lentry_values:
-	test	$HW_INSTANCES, %dl
-	jnz	.Lentry_handled
-	lea	H_KEPT - H_R11(%rsp), %r8	/* struct calltap_registers, of which those that callers lose are there */
+.Lentry_valued:
+	lea	SHARED_S(%rsp), %rsi
+	expect_new_frame .Lentry_handled
+	expect_idle .Lentry_handled
+	mov	probe_programs(%rip), %r8
+	test	%r8, %r8
+	jz	.Lvalued_in_c
+	mov	PG_ROWS(%r8), %rdx
+	movzwl	(%rdx, %r9, 8), %r11d		/* number of the call's program, 0 = none, which is not plain */
+	shl	$PR_BITS, %r11d
+	add	PG_LIST(%r8), %r11
+	testb	$PR_PLAIN, PR_FLAGS(%r11)
+	jz	.Lvalued_in_c
+	cmpl	$PR_CODE_MAX, (%r11)
+	jae	.Lvalued_in_c
+	mov	%fs:PT_STACK(%rcx), %r8
+	cmp	PS_TOP(%r8), %rsi
+	jae	.Lvalued_in_c			/* frames are gone, or another stack */
+	cmp	PS_LOW(%r8), %rsi
+	jb	.Lvalued_in_c
+	testb	$PS_SIGNAL, PS_KIND(%r8)
+	jnz	.Lvalued_in_c
+	cmp	%fs:PT_GATE(%rcx), %rsi
+	jbe	.Lvalued_in_c			/* within a call that is hidden, or was */
+	cmp	%fs:PT_TREE_GATE(%rcx), %rsi
+	je	.Lvalued_in_c
+	cmp	%fs:PT_ROOT_GATE(%rcx), %rsi
+	je	.Lvalued_in_c
+	cmpl	$0, PC_TREE_FILTER + probe_context(%rip)
+	jne	.Lvalued_in_c
+	cmpl	$0, PC_ENABLED + probe_context(%rip)
+	je	.Lvalued_in_c
+	cmpl	$0, PC_TIMED + probe_context(%rip)
+	jne	.Lvalued_timed
+.Lvalued_usual:
+	movzbl	PR_WORDS(%r11), %edi
+	lea	16(, %rdi, 8), %edi		/* bytes of both records */
+	rdtsc
+	mov	%fs:PT_WRITER(%rcx), %r8
+	cmp	%edx, RW_TIME_HI(%r8)
+	jne	.Lvalued_in_c
+	mov	%eax, %edx			/* the time's lower half */
+.Lvalued_take:					/* as ring_take(), without brief records */
+	mov	RW_CURSOR(%r8), %rax
+	test	$4, %al
+	jnz	.Lvalued_in_c			/* behind a brief record */
+	mov	%rax, %rcx
+	sub	RW_BASE(%r8), %rcx
+	mov	RW_SPAN(%r8), %r10
+	sub	%rdi, %r10
+	jb	.Lvalued_in_c
+	cmp	%r10, %rcx
+	ja	.Lvalued_in_c
+	lea	(%rax, %rdi), %rcx
+	cmpxchg	%rcx, RW_CURSOR(%r8)
+	jne	.Lvalued_take			/* a handler has taken it */
+	mov	%r9, %rcx
+	shl	$32, %rcx
+	or	%rdx, %rcx
+	bts	$RECORD_ENTRY, %rcx
+	mov	%rcx, (%rax)
+	thread_offset %rcx, %r10
+	mov	%rsi, %rdi
+	shr	$GRANULE_BITS, %rdi
+	cmp	%rdi, %fs:PT_TIMED(%rcx)
+	jne	1f				/* the frame has no times */
+	mov	RW_TIME_HI(%r8), %r10d
+	shl	$32, %r10
+	or	%rdx, %r10
+	place	%rdi, WITHIN_MASK
+	movq	$0, (%rdi)
+	place	%rdi, ENTERED_MASK
+	mov	%r10, (%rdi)
+1:	mov	%fs:PT_STACK(%rcx), %rcx
+	place	%rdi, LINK_MASK
+	mov	PS_TOP(%rcx), %r10
+	mov	%r10, (%rdi)
+	mov	probe_programs(%rip), %r8
+	mov	PG_ROWS(%r8), %rdi
+	cmpw	$1, PR_EXIT(%rdi, %r9, 8)	/* carry: the return has no program */
+	sbb	%r10d, %r10d
+	and	$-HW_VALUES, %r10d
+	add	$(HW_RECORD | HW_VALUES), %r10d
+	place	%rdi, WHO_MASK
+	mov	%r10, (%rdi)
+	mov	(%rsi), %r10
+	place	%rdi, MIRROR_MASK
+	mov	%r10, (%rdi)
+	mov	%rsi, PS_TOP(%rcx)
+	mov	PR_HEAD(%r11), %ecx
+	shl	$32, %rcx
+	or	%rdx, %rcx
+	mov	%r9d, %edx
+	lea	16 + PR_WORDS_AT(%rax), %rsi
+	mov	(%r11), %eax
+	add	PG_CODE(%r8), %rax
+	lea	H_KEPT - H_R11(%rsp), %rdi	/* struct calltap_registers, of which those that callers lose are there */
+	call	*%rax
+	jmp	.Lentry_shared_done
+
+.Lvalued_timed:
+	cmpl	$0, PC_PROFILE + probe_context(%rip)
+	jne	.Lvalued_in_c
+	mov	probe_triggers(%rip), %r8
+	cmpl	$0, TR_FUNCTIONS(%r8)
+	jne	.Lvalued_in_c
+	mov	%rsi, %rdi
+	shr	$GRANULE_BITS, %rdi
+	cmp	%rdi, %fs:PT_TIMED(%rcx)
+	je	.Lvalued_usual
+.Lvalued_in_c:
+	lea	SHARED_S(%rsp), %rdi
+	mov	%r9d, %esi
+	mov	%rdi, %rdx			/* the return address is in S itself */
+	lea	H_KEPT - H_R11(%rsp), %rcx
 	call	probe_values_entered
 	test	%eax, %eax
 	jz	.Lentry_shared_done
@@ -433,7 +551,48 @@
 /* Stack on entry: 0 = S word. */
 	recorder arch_exit_handled
 	CFI_RETURN_BY_MIRROR
-	keep_caller_saved
+	endbr64
+	save	%rdi, %rsi, %rdx, %rcx, %rax, %r8	/* the first of keep_caller_saved */
+	rdtsc
+	lea	48(%rsp), %rsi			/* S */
+	place	%rdi, WHO_MASK
+	cmpl	$HW_RECORD, (%rdi)		/* the session alone waits, as at most returns */
+	jne	.Lexit_wanted
+	thread_offset %rcx, %rdi
+	mov	%fs:PT_STACK(%rcx), %r8
+	cmp	%rsi, PS_TOP(%r8)
+	jne	.Lexit_wanted			/* inner frames are gone, or another stack */
+	place	%rdi, LINK_MASK
+	testb	$(UNRECORDED | LINK_FLAGS), (%rdi)
+	jnz	.Lexit_wanted
+	cmpl	$0, PC_PROFILE + probe_context(%rip)
+	jne	.Lexit_wanted
+	mov	probe_triggers(%rip), %rsi
+	cmpl	$0, TR_FUNCTIONS(%rsi)
+	jne	.Lexit_wanted
+	mov	%fs:PT_WRITER(%rcx), %rsi
+	cmp	%edx, RW_TIME_HI(%rsi)
+	jne	.Lexit_wanted
+	take_slot .Lexit_wanted
+	test	$4, %dl
+	jnz	.Lexit_odd
+	put_record 48(%rsp)
+	lea	48(%rsp), %rdi
+	unlink_frame 48(%rsp)
+	mov	%rsi, PS_TOP(%r8)
+	.cfi_remember_state
+	restore	%r8, %rax, %rcx, %rdx, %rsi, %rdi
+	ret
+
+	.cfi_restore_state
+.Lexit_odd:					/* behind a brief record: halves of two words, which become PADs */
+	movl	$-1, (%rdx)
+	add	$4, %rcx
+	cmp	RW_SPAN(%rsi), %rcx
+	jae	.Lexit_wanted
+	movl	$-1, 4(%rdx)
+.Lexit_wanted:
+	save	%r9, %r10, %r11
 	lea	SHARED_RET(%rsp), %rsi		/* S */
 	place	%r11, WHO_MASK
 	mov	(%r11), %edx			/* who waits */

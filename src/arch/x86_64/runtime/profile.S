@@ -24,7 +24,7 @@
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	find_frame PT_TIMED, .Lentry_slow
+	find_frame PT_TIMED, .Lentry_slow, .Lentry_slow
 	mov	%fs:PT_TABLE(%rcx), %rdx
 	mov	$ID_MASK, %ecx
 	and	56(%rsp), %ecx
@@ -51,26 +51,9 @@
 	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
 	ret	$16
 
-	/*
-	 * The function is open already, if its outermost frame is in this granule, and is still the frame that was
-	 * entered then.
-	 */
 	.cfi_adjust_cfa_offset 48
 .Lentry_again:
-	mov	PE_SINCE(%rcx), %rax
-	cmp	TB_CLAIMED(%rdx), %rax
-	jb	.Lentry_slow
-	mov	PE_OUTER(%rcx), %rdx		/* once: a coroutine that a handler changes to may end that frame */
-	xor	%rsi, %rdx
-	cmp	$(1 << GRANULE_BITS), %rdx
-	jae	.Lentry_slow
-	xor	%rsi, %rdx
-	flip	%rdx, MIRROR_BIT, MIRROR_SKEW
-	cmpq	$0, (%rdx)
-	je	.Lentry_slow
-	btc	$LINK_BIT, %rdx
-	flip	%rdx, ENTERED_BIT, (LINK_SKEW ^ ENTERED_SKEW)
-	cmp	%rax, (%rdx)
+	look_at_outermost %rax, .Lentry_slow
 	je	.Lentry_known
 .Lentry_slow:
 	lea	probe_graph_entry(%rip), %rax
@@ -176,7 +159,7 @@
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	find_frame PT_TIMED, .Ltimed_slow
+	find_frame PT_TIMED, .Ltimed_slow, .Ltimed_slow
 	mov	%fs:PT_WRITER(%rcx), %rsi
 	rdtsc
 	cmp	%edx, RW_TIME_HI(%rsi)

@@ -18,18 +18,20 @@
 
 #define REGISTERS 16
 #define FLAGS	  (CALLTAP_SITE_TIMED | CALLTAP_SITE_PROFILE)
+#define TICKED	  (FLAGS | CALLTAP_SITE_BRIEF)
 #define TRIGGERED (CALLTAP_SITE_TIMED | CALLTAP_SITE_TRIGGER)
 
 /* The registers in the callee, before it sets them to other values, and in the caller after the call. */
 uint64_t seen_inside[REGISTERS] __attribute__((visibility("hidden")));
 uint64_t seen_after[REGISTERS] __attribute__((visibility("hidden")));
-int callee_profile(void), callee_trigger(void), callee_graph(void);
+int callee_profile(void), callee_trigger(void), callee_graph(void), callee_ticked(void);
 void call_with_registers(int (*function)(void)) __attribute__((visibility("hidden")));
 
 /* Every general register but rsp gets its number, plus \base; then they are noted down, from rax on. */
 __asm__(REGISTERS_MACROS "callee callee_profile\n"
 			 "callee callee_trigger\n"
-			 "callee callee_graph\n" REGISTERS_CALL);
+			 "callee callee_graph\n"
+			 "callee callee_ticked\n" REGISTERS_CALL);
 
 static volatile int turns;
 
@@ -52,11 +54,59 @@ TIMED_SITE static int outer(int n)
 	return turns;
 }
 
-enum { PROFILE, TRIGGER, GRAPH, IN_HANDLER, IN_BOTH, OUTER, FUNCTIONS };
+TIMED_SITE static int ticked_in_handler(int n)
+{
+	turns += n;
+	return n + 1;
+}
+
+TIMED_SITE static int ticked_in_both(int n)
+{
+	turns += n;
+	return n + 1;
+}
+
+TIMED_SITE static int ticked_recursive(int n)
+{
+	if (n)
+		turns += ticked_recursive(n - 1);
+	return turns;
+}
+
+TIMED_SITE static int ticked_outer(int n)
+{
+	turns += ticked_in_both(n);
+	turns += ticked_recursive(2);
+	turns += ticked_in_both(n);
+	return turns;
+}
+
+enum {
+	PROFILE,
+	TRIGGER,
+	GRAPH,
+	IN_HANDLER,
+	IN_BOTH,
+	OUTER,
+	TICKED_CALLEE,
+	TICKED_IN_HANDLER,
+	TICKED_IN_BOTH,
+	TICKED_RECURSIVE,
+	TICKED_OUTER,
+	FUNCTIONS
+};
 static const struct timed_function functions[FUNCTIONS] = {
-	[PROFILE] = {callee_profile, FLAGS}, [TRIGGER] = {callee_trigger, TRIGGERED},
-	[GRAPH] = {callee_graph, 0},	     [IN_HANDLER] = {in_handler, FLAGS},
-	[IN_BOTH] = {in_both, FLAGS},	     [OUTER] = {outer, FLAGS},
+	[PROFILE] = {callee_profile, FLAGS},
+	[TRIGGER] = {callee_trigger, TRIGGERED},
+	[GRAPH] = {callee_graph, 0},
+	[IN_HANDLER] = {in_handler, FLAGS},
+	[IN_BOTH] = {in_both, FLAGS},
+	[OUTER] = {outer, FLAGS},
+	[TICKED_CALLEE] = {callee_ticked, TICKED},
+	[TICKED_IN_HANDLER] = {ticked_in_handler, TICKED},
+	[TICKED_IN_BOTH] = {ticked_in_both, TICKED},
+	[TICKED_RECURSIVE] = {ticked_recursive, TICKED},
+	[TICKED_OUTER] = {ticked_outer, TICKED},
 };
 
 static struct fake_arena fake;
@@ -151,12 +201,86 @@ static void calls_in_between_are_counted(void **state)
 	timed_profile_stop(&fake);
 }
 
+static struct calltap_times times;
+static uint64_t every; /* traps to the next tick */
+
+static void start_ticked(void)
+{
+	times.tick += 1000;
+	probe_times = &times;
+	start_profile();
+}
+
+static void stop_ticked(void)
+{
+	timed_profile_stop(&fake);
+	probe_times = NULL;
+}
+
+static void registers_are_kept_under_ticks(void **state)
+{
+	start_ticked();
+	for (int i = 0; i < 6; i++) {
+		memset(seen_after, 0, sizeof(seen_after));
+		call_with_registers(callee_ticked);
+		check_registers();
+		times.tick += i % 2 ? 1000 : 0;
+	}
+	assert_int_equal(timed_entry(&fake, 0, TICKED_CALLEE)->calls, 6);
+	stop_ticked();
+}
+
+/* The tick passes between any two instructions, and in a handler's call. */
+static void on_ticked_trap(int number, siginfo_t *info, void *context)
+{
+	if (traps++ % every == 0)
+		times.tick += 1000;
+	turns += ticked_in_handler(1);
+	turns += ticked_in_both(1);
+}
+
+static void call_ticked(int n)
+{
+	turns += ticked_outer(n);
+}
+
+static void calls_under_ticks_are_counted(void **state)
+{
+	uint64_t calls = 0, in_handlers = 1, total = 0;
+
+	start_ticked();
+	every = 1;
+	traps = 0;
+	ticked_outer(1);
+	on_ticked_trap(0, NULL, NULL);
+	for (every = 1; every < 40; every += every < 20 ? 1 : 7) {
+		traps = 0;
+		with_traps(on_ticked_trap, 0, call_ticked, (int)every);
+		assert_true(traps > 300); /* recorders, and the functions themselves */
+		in_handlers += traps;
+		calls++;
+		assert_int_equal(timed_entry(&fake, 0, TICKED_IN_HANDLER)->calls, in_handlers);
+		assert_int_equal(timed_entry(&fake, 0, TICKED_OUTER)->calls, 1 + calls);
+		assert_int_equal(timed_entry(&fake, 0, TICKED_RECURSIVE)->calls, 3 + 3 * calls);
+		assert_int_equal(timed_entry(&fake, 0, TICKED_IN_BOTH)->calls, 2 + 2 * calls + in_handlers);
+		assert_true(timed_entry(&fake, 0, TICKED_OUTER)->total - total <= (traps / every + 1) * 1000);
+		assert_true(timed_entry(&fake, 0, TICKED_OUTER)->total - total >= (traps / every / 2) * 1000);
+		total = timed_entry(&fake, 0, TICKED_OUTER)->total;
+	}
+	for (uint32_t id = TICKED_IN_HANDLER; id < FUNCTIONS; id++)
+		assert_int_equal(timed_entry(&fake, 0, id)->outer, 0);
+	assert_true(timed_entry(&fake, 0, TICKED_RECURSIVE)->total <= total);
+	assert_int_equal(timed_head(&fake, 0)->vanished, 0);
+	assert_true(probe_stack_is_empty(probe_thread.stack));
+	stop_ticked();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(registers_are_kept_by_profile),
-		cmocka_unit_test(registers_are_kept_with_triggers),
-		cmocka_unit_test(calls_in_between_are_counted),
+		cmocka_unit_test(registers_are_kept_by_profile), cmocka_unit_test(registers_are_kept_with_triggers),
+		cmocka_unit_test(calls_in_between_are_counted),	 cmocka_unit_test(registers_are_kept_under_ticks),
+		cmocka_unit_test(calls_under_ticks_are_counted),
 	};
 
 	timed_patch(functions, FUNCTIONS);

@@ -22,6 +22,18 @@ __attribute__((noinline)) void with_traps(trap_handler *handler, int flags, void
 	signal(SIGTRAP, SIG_DFL);
 }
 
+/* The flag traps everywhere. */
+void traps_add(uint64_t lo, uint64_t hi)
+{
+	(void)lo;
+	(void)hi;
+}
+
+uint64_t traps_end(uint64_t last)
+{
+	return last;
+}
+
 uint64_t trap_pc(const void *context)
 {
 	return (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];

@@ -36,5 +36,7 @@
 	gated arch_gated_notree, arch_entry_notree
 	gated arch_gated_profile, arch_entry_profile
 	gated arch_gated_timed, arch_entry_timed
+	gated arch_gated_brief, arch_entry_brief
+	gated arch_gated_ticked, arch_entry_ticked
 
 	.section .note.GNU-stack, "", @progbits

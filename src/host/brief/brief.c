@@ -1,0 +1,328 @@
+/*
+ * The choice of functions whose calls are brief (brief.h).
+ *
+ * Context: host.  brief_look() is called by the drainer for every sub-buffer, so it has to keep up with all threads of
+ * the target together.  The words are live memory of an untrusted process: any value is accepted.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <calltap/abi/control.h>
+#include <calltap/abi/record.h>
+#include <calltap/abi/times.h>
+#include <host/sealed.h>
+#include <host/target/clock.h>
+#include <host/target/target.h>
+#include <host/trace/writer.h>
+
+#include "brief.h"
+#include "ticker.h"
+
+#define DEPTH	   512	/* open calls of a thread that are looked at */
+#define FORGET	   8192 /* calls after which half of them count no more */
+#define BACK_SHARE 25	/* one in so many, among the calls with times, is too many to stay so */
+#define LINE_SHARE 64	/* the line of an emulated target's clock is not off by that share of a length of time */
+
+/* Calls of a function whose entries and exits have times. */
+struct tally {
+	uint32_t calls, longer;
+};
+
+struct brief {
+	struct brief_options options;
+	struct calltap_times *times; /* shared with the targets, who only read it */
+	int fd;			     /* of it; cannot write */
+	struct ticker *ticker;
+	struct tally *tallies;	       /* by function id */
+	uint64_t short_ns;	       /* a call that takes less is short */
+	uint64_t short_ticks;	       /* the same, once the rate is known */
+	double rate;		       /* ticks in a nanosecond of the clock that the records have, 0 = not known yet */
+	const struct clock_line *line; /* by which the targets' clock is known, NULL: they are not emulated */
+	uint32_t count;		       /* functions that are brief */
+	uint64_t told;		       /* the span that the file's TICKS chunks have, 0 = there is none */
+};
+
+struct brief_calls {
+	uint32_t depth;
+	struct open_frame {
+		struct began {
+			uint32_t id;
+			uint64_t ticks; /* of the entry; 0: it has no time */
+		} first, last; /* the function that was called, and the last one that was tail-called from there */
+	} open[DEPTH];
+};
+
+int brief_create(struct brief **out, const struct brief_options *options)
+{
+	struct brief *brief = calloc(1, sizeof(*brief));
+	void *memory = MAP_FAILED;
+	char path[32];
+	int fd = -1, ret = brief ? 0 : -ENOMEM;
+
+	*out = NULL;
+	if (ret)
+		return ret;
+	brief->options = *options;
+	brief->fd = -1;
+	brief->tallies = calloc(CALLTAP_TIMES_FUNCTIONS, sizeof(*brief->tallies));
+	ret = brief->tallies ? sealed_create("calltap-times", sizeof(*brief->times), &fd, &memory) : -ENOMEM;
+	if (!ret) {
+		brief->times = memory;
+		brief->times->every = options->every;
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		brief->fd = open(path, O_RDONLY | O_CLOEXEC);
+		ret = brief->fd < 0 ? -errno : 0;
+		close(fd);
+	}
+	if (ret)
+		brief_destroy(brief);
+	else
+		*out = brief;
+	return ret;
+}
+
+void brief_destroy(struct brief *brief)
+{
+	if (!brief)
+		return;
+	ticker_stop(brief->ticker);
+	if (brief->times)
+		munmap(brief->times, sizeof(*brief->times));
+	if (brief->fd >= 0)
+		close(brief->fd);
+	free(brief->tallies);
+	free(brief);
+}
+
+int brief_welcome(const struct brief *brief, struct target *target)
+{
+	struct calltap_msg_times message = {.head = {CALLTAP_MSG_TIMES, sizeof(message)}};
+
+	message.size = sizeof(*brief->times);
+	/* A forked child has the file. */
+	if (!brief || target->row.start == CALLTAP_START_FORK)
+		return 0;
+	return channel_send(target->socket, &message, sizeof(message), &brief->fd, 1);
+}
+
+static void set(struct brief *brief, uint32_t id, bool is_brief)
+{
+	__atomic_store_n(&brief->times->brief[id], is_brief, __ATOMIC_RELAXED);
+	brief->count += is_brief ? 1u : -1u;
+	brief->tallies[id] = (struct tally){0};
+}
+
+static int compare_symbols(const void *symbol, const void *known)
+{
+	return strcmp(symbol, ((const struct record_known *)known)->symbol);
+}
+
+void brief_begin(struct brief *brief, uint32_t function, uint32_t bytes, const char *symbol)
+{
+	const struct record_known *known = NULL;
+
+	if (!brief || brief->options.sampling || function >= CALLTAP_TIMES_FUNCTIONS)
+		return;
+	if (brief->options.known_count)
+		known = bsearch(symbol, brief->options.known, brief->options.known_count, sizeof(*known),
+				compare_symbols);
+	if (known ? known->is_short : bytes && bytes <= brief->options.small)
+		set(brief, function, true);
+}
+
+static void set_rate(struct brief *brief, double rate)
+{
+	brief->rate = rate;
+	brief->short_ticks = (uint64_t)((double)brief->short_ns * rate);
+}
+
+int brief_start(struct brief *brief, uint64_t short_ns, double rate, const struct clock_line *line)
+{
+	brief->short_ns = short_ns;
+	brief->line = rate > 0 ? NULL : line;
+	set_rate(brief, rate);
+	return ticker_start(&brief->ticker, &brief->times->tick, brief->options.tick_ns, brief->line != NULL,
+			    brief->options.sampling);
+}
+
+/* A call of the function took so long, and has both of its times. */
+static void note(struct brief *brief, uint32_t id, uint64_t ticks)
+{
+	struct tally *tally;
+
+	if (id >= CALLTAP_TIMES_FUNCTIONS || brief->rate <= 0)
+		return;
+	tally = &brief->tallies[id];
+	tally->calls++;
+	tally->longer += ticks >= brief->short_ticks;
+	if (tally->calls < RECORD_SHORT_CALLS)
+		return;
+	if (!brief->times->brief[id] && tally->longer * RECORD_SHORT_SHARE <= tally->calls) {
+		set(brief, id, true);
+	} else if (brief->times->brief[id] && tally->longer * BACK_SHARE > tally->calls) {
+		set(brief, id, false);
+	} else if (tally->calls >= FORGET) {
+		tally->calls /= 2;
+		tally->longer /= 2;
+	}
+}
+
+static void enter(struct brief_calls *calls, uint32_t id, uint64_t ticks)
+{
+	if (calls->depth < DEPTH)
+		calls->open[calls->depth] = (struct open_frame){.first = {id, ticks}, .last = {id, ticks}};
+	calls->depth++;
+}
+
+/* The innermost function has tail-called another: both end with the frame. */
+static void go_on(struct brief_calls *calls, uint32_t id, uint64_t ticks)
+{
+	if (calls->depth && calls->depth <= DEPTH)
+		calls->open[calls->depth - 1].last = (struct began){id, ticks};
+}
+
+static void leave(struct brief *brief, struct brief_calls *calls, uint32_t id, uint64_t ticks)
+{
+	struct open_frame *frame;
+
+	if (!calls->depth || --calls->depth >= DEPTH)
+		return;
+	frame = &calls->open[calls->depth];
+	if (!ticks || frame->last.id != id)
+		return;
+	if (frame->last.ticks)
+		note(brief, id, ticks - frame->last.ticks);
+	if (frame->first.ticks && frame->first.id != id)
+		note(brief, frame->first.id, ticks - frame->first.ticks);
+}
+
+static void look_at(struct brief *brief, struct brief_calls *calls, enum calltap_record_kind kind, uint32_t id,
+		    uint64_t ticks)
+{
+	switch (kind) {
+	case CALLTAP_REC_ENTRY:
+		enter(calls, id, ticks);
+		break;
+	case CALLTAP_REC_EXIT:
+		leave(brief, calls, id, ticks);
+		break;
+	case CALLTAP_REC_TAIL:
+		go_on(calls, id, ticks);
+		break;
+	case CALLTAP_REC_UNWIND:
+		calls->depth -= id < calls->depth ? id : calls->depth;
+		break;
+	case CALLTAP_REC_LOST:
+	case CALLTAP_REC_STACK:
+		calls->depth = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+static void look_at_half(struct brief *brief, struct brief_calls *calls, uint32_t half)
+{
+	if (calltap_record_is_brief(half) && half != CALLTAP_RECORD_PAD)
+		look_at(brief, calls, calltap_record_brief_kind(half), calltap_record_brief_id(half), 0);
+}
+
+void brief_look(struct brief *brief, struct brief_calls **held, const uint64_t *words, size_t count, uint64_t ticks)
+{
+	struct brief_calls *calls = *held ? *held : calloc(1, sizeof(**held));
+	uint64_t high = ticks >> 32 << 32;
+
+	*held = calls;
+	for (size_t i = 0; calls && i < count;) {
+		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+		unsigned kind = calltap_record_kind(word);
+
+		if (calltap_record_has_brief(word)) {
+			look_at_half(brief, calls, (uint32_t)word);
+			look_at_half(brief, calls, (uint32_t)(word >> 32));
+			i++;
+			continue;
+		}
+		look_at(brief, calls, (enum calltap_record_kind)kind, calltap_record_id(word), high | (uint32_t)word);
+		if (kind == CALLTAP_REC_TIME && i + 1 < count)
+			high = __atomic_load_n(&words[i + 1], __ATOMIC_RELAXED) >> 32 << 32;
+		i += calltap_record_words(word);
+	}
+}
+
+/*
+ * A row of an emulated target's: from nanoseconds to ticks of its clock.  It becomes longer on either side, by the span
+ * and by a share of how far its end is from the last time that an agent has told: the line is not off by that much.
+ */
+static void convert(const struct brief *brief, struct calltap_file_late *row, uint64_t span)
+{
+	uint64_t beyond_ns = row->to > brief->line->last_ns ? row->to - brief->line->last_ns : 0,
+		 off = span + (uint64_t)((double)beyond_ns * brief->rate / LINE_SHARE),
+		 from = clock_line_ticks(brief->line, row->from), to = clock_line_ticks(brief->line, row->to);
+
+	row->from = from > off ? from - off : 0;
+	row->to = to < UINT64_MAX - off ? to + off : UINT64_MAX;
+}
+
+/* The span in ticks of the targets' clock; longer than the ticker's, where that clock's rate is an estimate. */
+static uint64_t span_of(const struct brief *brief)
+{
+	double span = (double)ticker_span(brief->ticker) * brief->rate;
+
+	if (!brief->line)
+		return ticker_span(brief->ticker);
+	/* What is told holds up to such a change of the rate. */
+	return span < (double)brief->told ? brief->told : (uint64_t)(span + span / LINE_SHARE) + 1;
+}
+
+int brief_write(struct brief *brief, struct trace_writer *writer)
+{
+	struct calltap_file_ticks head = {0};
+	struct calltap_file_late *rows;
+	unsigned char *chunk;
+	size_t count;
+	int ret;
+
+	if (brief->options.sampling)
+		return 0;
+	if (brief->line)
+		set_rate(brief, clock_line_rate(brief->line));
+	if (brief->rate <= 0)
+		return 0; /* rows wait, and the file says nothing of what the times are bounded by */
+	head.span = span_of(brief);
+	rows = ticker_take(brief->ticker, &count, &ret);
+	if (ret || (brief->told == head.span && !count)) {
+		free(rows);
+		return ret;
+	}
+	for (size_t i = 0; brief->line && i < count; i++)
+		convert(brief, &rows[i], head.span);
+	head.count = (uint32_t)count;
+	chunk = malloc(sizeof(head) + count * sizeof(*rows));
+	if (chunk) {
+		memcpy(chunk, &head, sizeof(head));
+		if (count)
+			memcpy(chunk + sizeof(head), rows, count * sizeof(*rows));
+		ret = trace_writer_chunk(writer, CALLTAP_CHUNK_TICKS, chunk, sizeof(head) + count * sizeof(*rows));
+		brief->told = head.span;
+	}
+	free(rows);
+	free(chunk);
+	return chunk ? ret : -ENOMEM;
+}
+
+struct ticker_stays brief_stays(const struct brief *brief)
+{
+	return ticker_stays(brief->ticker);
+}
+
+uint32_t brief_count(const struct brief *brief)
+{
+	return brief ? brief->count : 0;
+}

@@ -1,0 +1,63 @@
+/*
+ * `--time adaptive`: which functions' calls have no times in the trace, and the tick by which their times are bounded.
+ *
+ * A function is timed until it is known to be called often and to be short.  The drainer shows the records as they
+ * come; what is decided stands in a file that the targets' probes read (abi/times.h).  doc/design/clock.md has the
+ * argument.
+ *
+ * Callers: the session, under its lock, and its drainer.  Context: host.
+ */
+#ifndef HOST_BRIEF_BRIEF_H
+#define HOST_BRIEF_BRIEF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <host/session/record.h>
+
+#include "ticker.h"
+
+struct brief;
+struct clock_line;
+struct brief_calls; /* the calls that are open in a ring */
+struct target;
+struct trace_writer;
+
+struct brief_options {
+	const struct record_known *known; /* in the order of symbols, as long as the brief lives; or NULL */
+	size_t known_count;
+	uint32_t small;	  /* bytes of a function that is thought to be short at first */
+	uint64_t tick_ns; /* from one tick to the next, less than a second */
+	bool sampling;	  /* no function is brief: the tick is the clock of tracer profile (ticker.h) */
+	uint32_t every;	  /* of a brief function's calls, one in so many has its times */
+};
+
+/* -errno: there is no memory. */
+int brief_create(struct brief **out, const struct brief_options *options) __attribute__((warn_unused_result));
+/*
+ * Begin to tick, before any target runs.  A call that takes less than short_ns is short.  rate: the ticks in a
+ * nanosecond of the clock that the targets read; 0: they are emulated, and `line` becomes their clock's, which only
+ * callers of this room's functions change.  -errno: there is no memory, or no thread.
+ */
+int brief_start(struct brief *brief, uint64_t short_ns, double rate, const struct clock_line *line)
+	__attribute__((warn_unused_result));
+/* NULL is fine.  No target's probes run any more, or nothing that they write is read. */
+void brief_destroy(struct brief *brief);
+/* A function of so many bytes may be brief, 0 = not known: a small one begins so, or one that is known to be short. */
+void brief_begin(struct brief *brief, uint32_t function, uint32_t bytes, const char *symbol);
+/* Send the file to a target that gets its plans after it.  NULL: there is none to send. */
+int brief_welcome(const struct brief *brief, struct target *target) __attribute__((warn_unused_result));
+/*
+ * Look at a whole sub-buffer's words, in the order of its ring; ticks: its head's time.  *calls is the ring's, NULL at
+ * first, for free().
+ */
+void brief_look(struct brief *brief, struct brief_calls **calls, const uint64_t *words, size_t count, uint64_t ticks);
+/* Write the TICKS chunk with what is new.  -errno as trace_writer_chunk(). */
+int brief_write(struct brief *brief, struct trace_writer *writer) __attribute__((warn_unused_result));
+/* How long ticks stay. */
+struct ticker_stays brief_stays(const struct brief *brief);
+/* Functions whose calls are brief now. */
+uint32_t brief_count(const struct brief *brief);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * The tick: a word that changes all the time, and a list of the times when it did not.
+ *
+ * A thread of its own, for nothing that the session does may hold it up.  Context: host.
+ */
+#ifndef HOST_BRIEF_TICKER_H
+#define HOST_BRIEF_TICKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <calltap/abi/file.h>
+
+struct ticker;
+
+/*
+ * Give *word another value each tick_ns.  by_ns: all times of the ticker's are nanoseconds of CLOCK_MONOTONIC; else
+ * they are ticks of this CPU's counter.  sampling: the word's values are points in time at random, which come tick_ns
+ * after each other on average, and half as much at the least; there are no rows.  -errno: there is no memory, or no
+ * thread.
+ */
+int ticker_start(struct ticker **out, uint64_t *word, uint64_t tick_ns, bool by_ns, bool sampling)
+	__attribute__((warn_unused_result));
+/* NULL is fine. */
+void ticker_stop(struct ticker *ticker);
+/* How long the word keeps a value at the most, but for what rows tell. */
+uint64_t ticker_span(const struct ticker *ticker);
+/* How long the word has kept its values since the start, in the units of the values. */
+struct ticker_stays {
+	double span;	/* at the most, but for late ticks */
+	double longest; /* at the most so far */
+	double late;	/* the sum of what values were kept for longer than `span` */
+	double mean; /* of the values that a point in time falls upon which knows nothing of them; 0: there was but one
+		      */
+};
+struct ticker_stays ticker_stays(struct ticker *ticker);
+/*
+ * Take the rows of late ticks that are new, up to this moment; an array for free(), NULL: there are none, or there is
+ * no memory (*error then).
+ */
+struct calltap_file_late *ticker_take(struct ticker *ticker, size_t *count, int *error);
+
+#endif

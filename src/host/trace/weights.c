@@ -1,0 +1,451 @@
+/*
+ * Measuring pieces of functions' time between records; see weights.h.  Context: host.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "weights.h"
+
+#define RUN_MAX	   2048 /* pieces of a run that are looked at */
+#define RUN_MIN	   8	/* shorter ones tell little of what one piece takes */
+#define RUNS_KEPT  2048 /* of a long trace, evenly */
+#define PAIRS_KEPT 8192
+#define LEAST_LEFT 8 /* of a weight at least one part in so many is left */
+
+/* A thread at its last event. */
+struct running {
+	uint64_t began;	       /* the time of the last record that has one */
+	uint32_t run_length;   /* pieces since, if it was followed by a brief record */
+	uint32_t run[RUN_MAX]; /* the innermost function in each */
+	uint64_t ticks;
+	bool exact; /* the event's time is */
+	struct record_open open;
+	bool entered[RECORD_OPEN_MAX]; /* by depth: the entry's time is exact */
+};
+
+#define OCTAVES	    64 /* of pieces: each twice as long as the one before */
+#define USUAL_ABOVE 3  /* octaves above the middle piece's in which pieces are usual ones */
+
+/* A function's pieces by their lengths. */
+struct pieces {
+	double sums[OCTAVES];
+	uint32_t counts[OCTAVES];
+};
+
+/* A run of brief records: how long it took, and what its pieces were. */
+struct brief_run {
+	double ticks, surplus;
+	uint32_t pieces, parts;
+	struct run_part *part; /* by function */
+};
+
+struct run_part {
+	uint32_t function, pieces;
+};
+
+/* A run of one brief record. */
+struct pair {
+	double ticks;
+	uint32_t functions[2]; /* of its pieces */
+};
+
+struct weighing {
+	uint64_t longest_ticks; /* longer pieces are not seen between brief records */
+	uint32_t functions, threads;
+	struct pieces **pieces; /* by function, and a last one, outside of all functions; NULL = none */
+	struct brief_run *runs; /* each stride-th one */
+	uint32_t run_count, stride, runs_seen;
+	struct pair *pairs; /* each pair_stride-th one */
+	uint32_t pair_count, pair_stride, pairs_seen;
+	uint32_t *in_run; /* pieces of the run at hand, by function, outside of all, and not known; else 0 */
+	struct running **running;
+};
+
+int weighing_create(struct weighing **out, uint32_t functions, uint32_t threads, uint64_t longest_ticks)
+{
+	struct weighing *weighing = calloc(1, sizeof(*weighing));
+
+	*out = NULL;
+	if (!weighing)
+		return -ENOMEM;
+	weighing->longest_ticks = longest_ticks;
+	weighing->functions = functions;
+	weighing->threads = threads;
+	weighing->pieces = calloc((size_t)weighing->functions + 1, sizeof(*weighing->pieces));
+	weighing->running = calloc((size_t)weighing->threads + 1, sizeof(*weighing->running));
+	weighing->runs = calloc(RUNS_KEPT, sizeof(*weighing->runs));
+	weighing->pairs = calloc(PAIRS_KEPT, sizeof(*weighing->pairs));
+	weighing->in_run = calloc((size_t)weighing->functions + 2, sizeof(*weighing->in_run));
+	weighing->stride = weighing->pair_stride = 1;
+	if (!weighing->pieces || !weighing->running || !weighing->runs || !weighing->pairs || !weighing->in_run) {
+		weighing_destroy(weighing);
+		return -ENOMEM;
+	}
+	*out = weighing;
+	return 0;
+}
+
+/*
+ * True if the recorder took no detour before it read the clock: the exit of a call whose entry has no time does, for it
+ * has seen a new tick.  (So do some entries, one in a tick; behind a record with a time these are few.)
+ */
+static bool is_fair(const struct running *running, const struct trace_event *event)
+{
+	return event->kind == CALLTAP_REC_ENTRY || event->kind == CALLTAP_REC_TAIL ||
+	       (event->kind == CALLTAP_REC_EXIT && running->open.depth && running->entered[running->open.depth - 1]);
+}
+
+/* The event ends a piece of the innermost function.  0 or -ENOMEM. */
+static int note_piece(struct weighing *weighing, const struct running *running, const struct trace_event *event)
+{
+	uint64_t ticks = event->ticks - running->ticks;
+	struct pieces **pieces;
+	uint32_t function;
+	unsigned octave;
+
+	function = record_open_innermost(&running->open, weighing->functions);
+	if (function > weighing->functions || !ticks || ticks > weighing->longest_ticks || !is_fair(running, event))
+		return 0;
+	pieces = &weighing->pieces[function];
+	if (!*pieces)
+		*pieces = calloc(1, sizeof(**pieces));
+	if (!*pieces)
+		return -ENOMEM;
+	octave = OCTAVES - 1 - (unsigned)__builtin_clzll(ticks);
+	(*pieces)->sums[octave] += (double)ticks;
+	(*pieces)->counts[octave]++;
+	return 0;
+}
+
+/* Each second run is dropped, and from now on as many fewer are kept. */
+static void thin_out(struct weighing *weighing)
+{
+	for (uint32_t i = 0; i < weighing->run_count; i++) {
+		if (i % 2)
+			free(weighing->runs[i].part);
+		else
+			weighing->runs[i / 2] = weighing->runs[i];
+	}
+	weighing->run_count /= 2;
+	weighing->stride *= 2;
+}
+
+static int compare_parts(const void *left, const void *right)
+{
+	const struct run_part *a = left, *b = right;
+
+	return (a->function > b->function) - (a->function < b->function);
+}
+
+static uint32_t place_of(const struct weighing *weighing, uint32_t function)
+{
+	return function <= weighing->functions ? function : weighing->functions + 1;
+}
+
+/* Keep what the run's pieces are, if it is its turn.  0 or -ENOMEM. */
+static int keep_run(struct weighing *weighing, const struct running *running, uint64_t ticks)
+{
+	const uint32_t length = running->run_length;
+	struct brief_run run = {.ticks = (double)ticks, .pieces = length};
+
+	if (weighing->runs_seen++ % weighing->stride)
+		return 0;
+	if (weighing->run_count == RUNS_KEPT)
+		thin_out(weighing);
+	for (uint32_t i = 0; i < length; i++)
+		run.parts += !weighing->in_run[place_of(weighing, running->run[i])]++;
+	run.part = calloc(run.parts, sizeof(*run.part));
+	if (!run.part)
+		return -ENOMEM;
+	for (uint32_t i = 0, part = 0; part < run.parts; i++) {
+		uint32_t *pieces = &weighing->in_run[place_of(weighing, running->run[i])];
+
+		if (*pieces)
+			run.part[part++] = (struct run_part){running->run[i], *pieces};
+		*pieces = 0;
+	}
+	/* In one order, so that their sums are those of other runs with the same pieces. */
+	qsort(run.part, run.parts, sizeof(*run.part), compare_parts);
+	weighing->runs[weighing->run_count++] = run;
+	return 0;
+}
+
+static void keep_pair(struct weighing *weighing, const struct running *running, uint64_t ticks)
+{
+	if (weighing->pairs_seen++ % weighing->pair_stride)
+		return;
+	if (weighing->pair_count == PAIRS_KEPT) {
+		for (uint32_t i = 0; i < PAIRS_KEPT; i += 2)
+			weighing->pairs[i / 2] = weighing->pairs[i];
+		weighing->pair_count /= 2;
+		weighing->pair_stride *= 2;
+	}
+	weighing->pairs[weighing->pair_count++] = (struct pair){(double)ticks, {running->run[0], running->run[1]}};
+}
+
+/* The event ends a piece of a run, and maybe the run.  0 or -ENOMEM. */
+static int follow_run(struct weighing *weighing, struct running *running, const struct trace_event *event)
+{
+	int err = 0;
+
+	if (running->run_length < RUN_MAX)
+		running->run[running->run_length] = record_open_innermost(&running->open, weighing->functions);
+	running->run_length++;
+	if (event->brief)
+		return 0;
+	/* In a run that is longer than a tick lets one be the thread has waited. */
+	if (running->run_length >= RUN_MIN && running->run_length <= RUN_MAX && running->began &&
+	    event->ticks - running->began <= weighing->longest_ticks)
+		err = keep_run(weighing, running, event->ticks - running->began);
+	if (running->run_length == 2 && running->began && event->ticks - running->began <= weighing->longest_ticks &&
+	    is_fair(running, event))
+		keep_pair(weighing, running, event->ticks - running->began);
+	running->began = event->ticks;
+	running->run_length = 0;
+	return err;
+}
+
+int weighing_note(struct weighing *weighing, const struct trace_event *event)
+{
+	struct running **place = event->thread < weighing->threads ? &weighing->running[event->thread] : NULL;
+	struct running *running;
+	int err = 0;
+
+	if (!place)
+		return 0;
+	if (!*place)
+		*place = calloc(1, sizeof(**place));
+	running = *place;
+	if (!running)
+		return -ENOMEM;
+	if (!event->brief && running->exact)
+		err = note_piece(weighing, running, event);
+	err = follow_run(weighing, running, event) ? -ENOMEM : err;
+	running->ticks = event->ticks;
+	running->exact = !event->brief;
+	if (event->kind == CALLTAP_REC_ENTRY && running->open.depth < RECORD_OPEN_MAX)
+		running->entered[running->open.depth] = !event->brief;
+	/* A brief tail call leaves it as it is whether the exit has a time. */
+	if (event->kind == CALLTAP_REC_TAIL && running->open.depth && running->open.depth <= RECORD_OPEN_MAX)
+		running->entered[running->open.depth - 1] |= !event->brief;
+	record_open_follow(&running->open, event->kind, event->id);
+	return err;
+}
+
+/* The octave up to which pieces are usual ones. */
+static unsigned usual_octaves(const struct pieces *pieces, uint64_t count)
+{
+	uint64_t up_to = 0;
+	unsigned octave = 0;
+
+	while (octave < OCTAVES && 2 * (up_to += pieces->counts[octave]) < count)
+		octave++;
+	return octave + USUAL_ABOVE;
+}
+
+/*
+ * The part of long pieces that lies between two brief records: the pieces in which no tick passes.  A tick is about
+ * half of the span.
+ */
+static double part_in_runs(const struct pieces *pieces, unsigned octave, uint64_t longest)
+{
+	if (!pieces->counts[octave])
+		return 0;
+	return fmax(1 - pieces->sums[octave] / pieces->counts[octave] * 2 / (double)longest, 0);
+}
+
+/* A function's pieces to its weights; adds to the sum and the number of usual pieces.  Returns how many are rare. */
+static uint64_t settle_function(const struct pieces *pieces, uint64_t longest, double *ticks, double *rare, double *sum,
+				double *count)
+{
+	double sums[2] = {0}, counts[2] = {0}, one = 0;
+	uint64_t all = 0;
+	unsigned usual;
+
+	for (unsigned i = 0; i < OCTAVES; i++)
+		all += pieces->counts[i];
+	usual = usual_octaves(pieces, all);
+	for (unsigned i = 0; i < OCTAVES; i++) {
+		sums[i > usual] += pieces->sums[i] * (i > usual ? part_in_runs(pieces, i, longest) : 1);
+		counts[i > usual] += pieces->counts[i];
+		if (i > usual && pieces->counts[i])
+			one = fmax(one, pieces->sums[i] / pieces->counts[i] * part_in_runs(pieces, i, longest));
+	}
+	*ticks = sums[0] / counts[0];
+	*rare = fmax(sums[1] - one, 0) / (double)all;
+	*sum += sums[0];
+	*count += counts[0];
+	return (uint64_t)counts[1];
+}
+
+static bool is_measured(const struct weights *weights, uint32_t function)
+{
+	return function <= weights->table.count && weights->ticks[function] > 0;
+}
+
+/* The piece of a function that was not measured, beside one that was; its number, or UINT32_MAX. */
+static uint32_t unmeasured_in(const struct weights *weights, const struct pair *pair)
+{
+	const bool known[2] = {is_measured(weights, pair->functions[0]), is_measured(weights, pair->functions[1])};
+	const uint32_t function = pair->functions[known[0]];
+
+	return known[0] != known[1] && function <= weights->table.count ? function : UINT32_MAX;
+}
+
+static int compare_pairs(const void *left, const void *right)
+{
+	const struct pair *a = left, *b = right;
+
+	if (a->functions[0] != b->functions[0])
+		return a->functions[0] < b->functions[0] ? -1 : 1;
+	return (a->ticks > b->ticks) - (a->ticks < b->ticks);
+}
+
+/*
+ * Functions whose pieces never lie between two times, as those of a caller between a brief exit and the next call: a
+ * pair of pieces between two times, less the one that was measured, is the other one without any surplus.  The middle
+ * of these, by function, goes to net[], which is 0 for all others.
+ */
+static void weigh_pairs(struct weighing *weighing, const struct weights *weights, double *net)
+{
+	struct pair *pairs = weighing->pairs;
+	uint32_t count = 0, next;
+
+	for (uint32_t i = 0; i < weighing->pair_count; i++) {
+		const uint32_t function = unmeasured_in(weights, &pairs[i]);
+
+		if (function == UINT32_MAX)
+			continue;
+		pairs[count].ticks =
+			pairs[i].ticks - weights->ticks[pairs[i].functions[pairs[i].functions[0] == function]];
+		pairs[count++].functions[0] = function;
+	}
+	qsort(pairs, count, sizeof(*pairs), compare_pairs);
+	for (uint32_t i = 0; i < count; i = next) {
+		for (next = i + 1; next < count && pairs[next].functions[0] == pairs[i].functions[0]; next++)
+			;
+		net[pairs[i].functions[0]] = fmax(pairs[i + (next - i) / 2].ticks, 1);
+	}
+}
+
+static double weight_of(const struct weights *weights, uint32_t function)
+{
+	return function <= weights->table.count && weights->ticks[function] > 0 ? weights->ticks[function]
+										: weights->table.other;
+}
+
+static int compare_surplus(const void *left, const void *right)
+{
+	const struct brief_run *a = left, *b = right;
+
+	return (a->surplus > b->surplus) - (a->surplus < b->surplus);
+}
+
+static void swap_runs(struct brief_run *one, struct brief_run *other)
+{
+	struct brief_run kept = *one;
+
+	*one = *other;
+	*other = kept;
+}
+
+/*
+ * The surplus that most runs agree on: of those in order the half that lies closest together, and again of these.  Runs
+ * with rare long pieces say less than is true, each another number, so they fall out.
+ */
+static double usual_surplus(struct brief_run *runs, uint32_t count)
+{
+	qsort(runs, count, sizeof(*runs), compare_surplus);
+	while (count > 3) {
+		const uint32_t half = (count + 1) / 2;
+		uint32_t best = 0;
+
+		for (uint32_t i = 1; i + half <= count; i++)
+			if (runs[i + half - 1].surplus - runs[i].surplus <
+			    runs[best + half - 1].surplus - runs[best].surplus)
+				best = i;
+		runs += best;
+		count = half;
+	}
+	return count ? runs[count / 2].surplus : 0;
+}
+
+/*
+ * A piece between two times is longer than one between brief records: clocks are read, and by code that the CPU has not
+ * foreseen.  That is about as much for each piece, long or short.  How much it is the runs tell, by their length.
+ */
+static void take_off_surplus(const struct weighing *weighing, struct weights *weights, const double *net)
+{
+	uint32_t count = 0;
+	double surplus;
+
+	for (uint32_t i = 0; i < weighing->run_count; i++) {
+		struct brief_run *run = &weighing->runs[i];
+		uint32_t with = run->pieces - 1; /* the run has one itself */
+		double told = 0;
+
+		for (uint32_t j = 0; j < run->parts; j++) {
+			const struct run_part *part = &run->part[j];
+			const bool is_net = part->function <= weighing->functions && net[part->function] > 0;
+
+			told += part->pieces * (is_net ? net[part->function] : weight_of(weights, part->function));
+			with -= is_net ? part->pieces : 0;
+		}
+		if (with && with < run->pieces) {
+			run->surplus = (told - run->ticks) / with;
+			swap_runs(run, &weighing->runs[count++]);
+		}
+	}
+	surplus = fmax(usual_surplus(weighing->runs, count), 0);
+	weights->surplus = surplus;
+	for (uint32_t i = 0; i <= weighing->functions; i++)
+		if (weights->ticks[i] > 0)
+			weights->ticks[i] = fmax(weights->ticks[i] - surplus, weights->ticks[i] / LEAST_LEFT);
+		else
+			weights->ticks[i] = net[i];
+	weights->table.other = fmax(weights->table.other - surplus, weights->table.other / LEAST_LEFT);
+}
+
+int weighing_settle(struct weighing *weighing, struct weights *weights)
+{
+	double sum = 0, count = 0, *net = calloc((size_t)weighing->functions + 1, sizeof(*net));
+
+	weights->ticks = calloc((size_t)weighing->functions + 1, sizeof(*weights->ticks));
+	weights->rare = calloc((size_t)weighing->functions + 1, sizeof(*weights->rare));
+	if (!weights->ticks || !weights->rare || !net) {
+		free(net);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i <= weighing->functions; i++)
+		if (weighing->pieces[i])
+			weights->rare_pieces += settle_function(weighing->pieces[i], weighing->longest_ticks,
+								&weights->ticks[i], &weights->rare[i], &sum, &count);
+	weights->table = (struct record_weights){.ticks = weights->ticks,
+						 .rare = weights->rare,
+						 .count = weighing->functions,
+						 .other = count > 0 ? sum / count : 0};
+	weigh_pairs(weighing, weights, net);
+	take_off_surplus(weighing, weights, net);
+	free(net);
+	weights->ready = true;
+	return 0;
+}
+
+void weighing_destroy(struct weighing *weighing)
+{
+	if (!weighing)
+		return;
+	for (uint32_t i = 0; weighing->running && i < weighing->threads; i++)
+		free(weighing->running[i]);
+	for (uint32_t i = 0; weighing->pieces && i <= weighing->functions; i++)
+		free(weighing->pieces[i]);
+	free(weighing->running);
+	free(weighing->pieces);
+	for (uint32_t i = 0; i < weighing->run_count; i++)
+		free(weighing->runs[i].part);
+	free(weighing->runs);
+	free(weighing->pairs);
+	free(weighing->in_run);
+	free(weighing);
+}

@@ -1,0 +1,264 @@
+/*
+ * Lines of trace and trace_pipe as the kernel prints them: its default format, which the tracer function uses, too.
+ *
+ * Column by column that of print_trace_fmt() and of its headers; what function_graph prints is in graph_lines.c.
+ * Context: host.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <host/text.h>
+
+#include "tree.h"
+
+void lines_time(uint64_t ns, struct tree_text *out)
+{
+	tree_text_format(out, "%5llu.%06llu", (unsigned long long)(ns / 1000000000u),
+			 (unsigned long long)(ns / 1000 % 1000000u));
+}
+
+const char *lines_symbol(const struct tree_instance *instance, uint32_t function)
+{
+	const struct trace *trace = instance->source.follow ? trace_follow_trace(instance->source.follow) : NULL;
+	const struct trace_function *found = trace ? trace_function(trace, function) : NULL;
+
+	return found ? found->symbol : "0x00000000";
+}
+
+struct reading_slot *lines_slot(struct tree_reading *reading, uint32_t slot)
+{
+	size_t count = reading->slot_count ? reading->slot_count : 8;
+	struct reading_slot *slots;
+
+	if (slot < reading->slot_count)
+		return &reading->slots[slot];
+	while (count <= slot)
+		count *= 2;
+	slots = reallocarray(reading->slots, count, sizeof(*slots));
+	if (!slots)
+		return NULL;
+	memset(slots + reading->slot_count, 0, (count - reading->slot_count) * sizeof(*slots));
+	reading->slots = slots;
+	reading->slot_count = count;
+	return &slots[slot];
+}
+
+void lines_clear(struct tree_reading *reading)
+{
+	store_destroy(&reading->store);
+	free(reading->slots);
+	*reading = (struct tree_reading){0};
+}
+
+void lines_caller(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
+{
+	const struct trace *trace = instance->source.follow ? trace_follow_trace(instance->source.follow) : NULL;
+	const struct trace_thread *thread = trace ? trace_thread(trace, event->thread) : NULL;
+	char name[512];
+	char *plus;
+
+	if (!event->extra) {
+		tree_text_add(out, "0", 1);
+		return;
+	}
+	if (!thread || !trace_name_address(trace, thread->process, event->extra, event->ticks, name, sizeof(name))) {
+		tree_text_format(out, "0x%08llx", (unsigned long long)event->extra);
+		return;
+	}
+	plus = strrchr(name, '+');
+	if (plus && plus[1] == '0' && plus[2] == 'x')
+		*plus = 0;
+	tree_text_string(out, name);
+}
+
+/* Task, pid, CPU, flags and time. */
+static void put_context(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
+{
+	const struct tree_slot *slot = &instance->tree->slots[event->slot];
+
+	tree_text_format(out, "%16s-%-7u ", slot->name, slot->tid);
+	if (options_has(instance, OPTION_RECORD_TGID) && slot->pid)
+		tree_text_format(out, "(%7u) ", slot->pid);
+	else if (options_has(instance, OPTION_RECORD_TGID))
+		tree_text_string(out, "(-------) ");
+	tree_text_format(out, "[%03u] ", event->cpu);
+	if (options_has(instance, OPTION_IRQ_INFO))
+		tree_text_string(out, ".....");
+	tree_text_add(out, " ", 1);
+	lines_time(event->ns, out);
+	tree_text_add(out, ": ", 2);
+}
+
+static void put_event(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
+{
+	bool msg_only = event->kind == TREE_MARK && options_has(instance, OPTION_PRINTK_MSG_ONLY);
+
+	if (options_has(instance, OPTION_CONTEXT_INFO) && !msg_only)
+		put_context(instance, event, out);
+	if (event->kind == TREE_MARK) {
+		if (!msg_only && !event->extra)
+			tree_text_string(out, "tracing_mark_write: ");
+		tree_text_string(out, event->text);
+	} else {
+		tree_text_string(out, lines_symbol(instance, event->function));
+		if (options_has(instance, OPTION_PRINT_PARENT)) {
+			tree_text_string(out, " <-");
+			lines_caller(instance, event, out);
+		}
+	}
+	tree_text_add(out, "\n", 1);
+}
+
+/* The number in the CPU's place: function_graph's lines are those of a slot (doc/design/tracefs.md). */
+static uint32_t shown_number(const struct tree_reading *reading, const struct tree_event *event)
+{
+	return reading->graph ? event->slot : event->cpu;
+}
+
+/* count 0: it is not known. */
+static void put_lost(uint32_t number, uint64_t count, struct tree_text *out)
+{
+	if (count)
+		tree_text_format(out, "CPU:%u [LOST %llu EVENTS]\n", number, (unsigned long long)count);
+	else
+		tree_text_format(out, "CPU:%u [LOST EVENTS]\n", number);
+}
+
+/* Tell who consumes of events that were overwritten before it came. */
+static void put_missed(const struct tree_reading *reading, struct tree_store *store, const struct tree_event *event,
+		       struct tree_text *out)
+{
+	uint64_t *missed = &store->slots[event->slot].missed;
+
+	if (!reading->consumes || !*missed)
+		return;
+	put_lost(shown_number(reading, event), *missed, out);
+	*missed = 0;
+}
+
+/* Where older events were overwritten, the first event of each slot but of the first one is announced. */
+static void put_started(struct tree_reading *reading, const struct tree_instance *instance,
+			const struct tree_event *event, struct tree_text *out)
+{
+	struct reading_slot *slot = lines_slot(reading, event->slot);
+
+	if (!slot || slot->started || !instance->store.overrun || !options_has(instance, OPTION_ANNOTATE))
+		return;
+	slot->started = true;
+	if (reading->index > 1)
+		tree_text_format(out, "##### CPU %u buffer started ####\n", shown_number(reading, event));
+}
+
+/* The number of the first event that a reader consumes. */
+static uint64_t oldest_of(const struct tree_reading *reading, const struct tree_store *store)
+{
+	if (reading->cpu == READING_ALL)
+		return store->first;
+	return reading->cpu < store->cpu_count && store->cpus[reading->cpu].first ? store->cpus[reading->cpu].first
+										  : store->end;
+}
+
+/* Pass over events that were printed together with another one, and those of other CPUs. */
+static struct tree_event *next_event(struct tree_reading *reading, const struct tree_store *store)
+{
+	for (;; reading->next++) {
+		struct tree_event *event;
+		struct reading_slot *slot;
+
+		if (reading->consumes && reading->next < oldest_of(reading, store))
+			reading->next = oldest_of(reading, store);
+		if (reading->next < store->first)
+			reading->next = store->first;
+		event = reading->next < reading->end ? store_at(store, reading->next) : NULL;
+		if (!event)
+			return NULL;
+		if (reading->cpu != READING_ALL && event->cpu != reading->cpu)
+			continue;
+		slot = lines_slot(reading, event->slot);
+		if (!event->taken && (!slot || slot->passed != reading->next))
+			return event;
+	}
+}
+
+struct tree_store *lines_store(struct tree_reading *reading, struct tree_instance *instance)
+{
+	return reading->consumes ? &instance->store : &reading->store;
+}
+
+bool lines_next(struct tree_reading *reading, struct tree_instance *instance, struct tree_text *out)
+{
+	struct tree_event *event = next_event(reading, lines_store(reading, instance));
+
+	if (!event)
+		return false;
+	reading->index++;
+	put_missed(reading, &instance->store, event, out);
+	if (event->kind == TREE_LOST) {
+		put_lost(shown_number(reading, event), event->extra, out);
+	} else if (event->kind != TREE_CALL && (event->kind != TREE_MARK || reading->graph)) {
+		graph_line(reading, instance, event, out);
+	} else {
+		put_started(reading, instance, event, out);
+		put_event(instance, event, out);
+	}
+	reading->next++;
+	return true;
+}
+
+static void put_columns(const struct tree_instance *instance, struct tree_text *out)
+{
+	bool tgid = options_has(instance, OPTION_RECORD_TGID);
+	static const char space[] = "            ";
+	int width = tgid ? 12 : 2;
+
+	if (!options_has(instance, OPTION_IRQ_INFO)) {
+		tree_text_format(out, "#           TASK-PID    %s CPU#     TIMESTAMP  FUNCTION\n",
+				 tgid ? "   TGID   " : "");
+		tree_text_format(out, "#              | |      %s   |         |         |\n", tgid ? "     |    " : "");
+		return;
+	}
+	tree_text_format(out, "#                            %.*s  _-----=> irqs-off/BH-disabled\n", width, space);
+	tree_text_format(out, "#                            %.*s / _----=> need-resched\n", width, space);
+	tree_text_format(out, "#                            %.*s| / _---=> hardirq/softirq\n", width, space);
+	tree_text_format(out, "#                            %.*s|| / _--=> preempt-depth\n", width, space);
+	tree_text_format(out, "#                            %.*s||| / _-=> migrate-disable\n", width, space);
+	tree_text_format(out, "#                            %.*s|||| /     delay\n", width, space);
+	tree_text_format(out, "#           TASK-PID  %.*s CPU#  |||||  TIMESTAMP  FUNCTION\n", width, "     TGID   ");
+	tree_text_format(out, "#              | |    %.*s   |   |||||     |         |\n", width, "       |    ");
+}
+
+static void put_tracer(struct tree_instance *instance, char *tracer, size_t size, struct tree_text *out)
+{
+	ask_value(instance, "tracer", tracer, size);
+	tree_text_format(out, "# tracer: %s\n#\n", tracer[0] ? tracer : "nop");
+}
+
+void lines_header(struct tree_instance *instance, const struct tree_store *store, struct tree_text *out)
+{
+	char tracer[64];
+
+	put_tracer(instance, tracer, sizeof(tracer), out);
+	if (!options_has(instance, OPTION_CONTEXT_INFO))
+		return;
+	if (!strcmp(tracer, "function_graph")) {
+		graph_header(instance, out);
+		return;
+	}
+	tree_text_format(out, "# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n#\n",
+			 (unsigned long long)store->entries, (unsigned long long)store->written,
+			 cpus_count(instance->tree));
+	put_columns(instance, out);
+}
+
+void lines_snapshot_help(struct tree_instance *instance, struct tree_text *out)
+{
+	char tracer[64];
+
+	put_tracer(instance, tracer, sizeof(tracer), out);
+	tree_text_format(out, "#\n# * Snapshot is %s *\n#\n", instance->snapshot_there ? "allocated" : "freed");
+	tree_text_string(out, "# What can be written here:\n"
+			      "# 1: the buffer's events become the snapshot, and the snapshot's the buffer's\n"
+			      "# 0: the snapshot is freed\n"
+			      "# another number: the snapshot is emptied\n");
+}

@@ -1,0 +1,349 @@
+/*
+ * The simple control files: a setting of the session each, in the words and with the errors of the kernel (tree.h).
+ *
+ * Context: host.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <host/now.h>
+#include <host/setting.h>
+
+#include "tree.h"
+
+#define BUFFER_MIN_KB 8u
+#define OPTION_MAX    63 /* bytes of a word that trace_options takes */
+
+int control_refuse(const struct tree_open *open, int error, const char *text, const char *written, int at)
+{
+	const char *file = open->row ? open->row->name : options_name(open->option);
+
+	return errors_note(open->instance->tree, file, error, text, written, at);
+}
+
+int control_number(const struct tree_open *open, const char *text, uint64_t *value)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	if (!digits || digits > 19 || (text[digits] && strcmp(text + digits, "\n") != 0))
+		return control_refuse(open, -EINVAL, "this is no decimal number", text, (int)digits);
+	*value = strtoull(text, NULL, 10);
+	return 0;
+}
+
+/* Change one setting of the session; returns size, or the error. */
+static int change(struct tree_open *open, const char *word, size_t size)
+{
+	struct tree_words changes = {0};
+	int ret = tree_words_add(&changes, word);
+
+	if (!ret)
+		ret = ask_change(open->instance, open->row->name, &changes);
+	tree_words_clear(&changes);
+	return ret ? ret : (int)size;
+}
+
+static const char *const tracers[] = {"function_graph", "function", "nop"};
+
+int control_read_available_tracers(struct tree_open *open, struct tree_text *out)
+{
+	for (size_t i = 0; i < sizeof(tracers) / sizeof(tracers[0]); i++)
+		tree_text_format(out, "%s%s", i ? " " : "", tracers[i]);
+	tree_text_string(out, "\n");
+	return 0;
+}
+
+/* The value of a setting, in a line. */
+static int put_value(struct tree_open *open, const char *key, struct tree_text *out)
+{
+	char value[64];
+
+	ask_value(open->instance, key, value, sizeof(value));
+	if (!value[0])
+		return -ENODEV;
+	tree_text_format(out, "%s\n", value);
+	return 0;
+}
+
+int control_read_tracer(struct tree_open *open, struct tree_text *out)
+{
+	return put_value(open, "tracer", out);
+}
+
+int control_write_tracer(struct tree_open *open, const char *text, size_t size)
+{
+	struct tree_instance *instance = open->instance;
+	size_t start = strspn(text, " \t\n"), i = 0;
+	char name[64], now[64];
+	int ret;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + start, " \t\n"), text + start);
+	while (i < sizeof(tracers) / sizeof(tracers[0]) && strcmp(name, tracers[i]) != 0)
+		i++;
+	if (i == sizeof(tracers) / sizeof(tracers[0]))
+		return control_refuse(open, -EINVAL, "there is no such tracer; available_tracers lists them", text,
+				      (int)start);
+	ask_value(instance, "tracer", now, sizeof(now));
+	if (!strcmp(now, name))
+		return (int)size;
+	if (instance->pipes)
+		return control_refuse(open, -EBUSY, "trace_pipe is open; the tracer can be changed when it is closed",
+				      text, (int)start);
+	ret = limits_tracer(instance, name);
+	if (ret)
+		return ret;
+	source_forget(instance);
+	instance->changed_ns = instance->clear_ns;
+	return (int)size;
+}
+
+int control_read_tracing(struct tree_open *open, struct tree_text *out)
+{
+	tree_text_string(out, ask_is_tracing(open->instance) ? "1\n" : "0\n");
+	return 0;
+}
+
+int control_write_tracing(struct tree_open *open, const char *text, size_t size)
+{
+	uint64_t on = 0, before = now_ns();
+	int ret = control_number(open, text, &on);
+
+	if (!ret)
+		ret = change(open, on ? "tracing=on" : "tracing=off", size);
+	if (ret > 0 && open->instance->beside)
+		open->instance->beside->traced(open->instance, on, before);
+	return ret;
+}
+
+/* Change a limit of function_graph; NULL takes it away. */
+static int change_limit(struct tree_open *open, enum tree_limit limit, const char *value, size_t size)
+{
+	struct tree_words values = {0};
+	int ret = value ? tree_words_add(&values, value) : 0;
+
+	if (!ret)
+		ret = limits_change(open->instance, open->row->name, limit, &values);
+	tree_words_clear(&values);
+	return ret ? ret : (int)size;
+}
+
+int control_read_depth(struct tree_open *open, struct tree_text *out)
+{
+	struct tree_words values;
+	int ret = limits_read(open->instance, TREE_DEPTH, &values);
+
+	if (ret)
+		return ret;
+	tree_text_format(out, "%s\n", values.count ? values.list[0] : "0");
+	tree_words_clear(&values);
+	return 0;
+}
+
+int control_write_depth(struct tree_open *open, const char *text, size_t size)
+{
+	char value[32];
+	uint32_t count;
+	uint64_t depth = 0;
+	int ret = control_number(open, text, &depth);
+
+	if (ret)
+		return ret;
+	snprintf(value, sizeof(value), "%" PRIu64, depth);
+	if (depth && !setting_parse_count(value, &count))
+		return control_refuse(open, -EINVAL, "this depth is too large", text, 0);
+	return change_limit(open, TREE_DEPTH, depth ? value : NULL, size);
+}
+
+int control_read_threshold(struct tree_open *open, struct tree_text *out)
+{
+	struct tree_words values;
+	uint64_t ns = 0;
+	int ret = limits_read(open->instance, TREE_THRESHOLD, &values);
+
+	if (ret)
+		return ret;
+	if (values.count && !setting_parse_time(values.list[0], &ns))
+		ns = 0;
+	tree_text_format(out, "%" PRIu64 "\n", ns / 1000);
+	tree_words_clear(&values);
+	return 0;
+}
+
+int control_write_threshold(struct tree_open *open, const char *text, size_t size)
+{
+	char value[32];
+	uint64_t us = 0, ns;
+	int ret = control_number(open, text, &us);
+
+	if (ret)
+		return ret;
+	snprintf(value, sizeof(value), "%" PRIu64 "us", us);
+	if (!setting_parse_time(value, &ns))
+		return control_refuse(open, -EINVAL, "this threshold is longer than an hour", text, 0);
+	return change_limit(open, TREE_THRESHOLD, us ? value : NULL, size);
+}
+
+/* Bytes of a thread's buffer; 0 = not known. */
+static uint64_t buffer_bytes(struct tree_instance *instance)
+{
+	char value[32];
+	uint64_t bytes;
+
+	ask_value(instance, "buffer", value, sizeof(value));
+	return setting_parse_size(value, &bytes) ? bytes : 0;
+}
+
+static uint32_t count_slots(const struct tree_instance *instance)
+{
+	return instance->tree->slot_count ? instance->tree->slot_count : 1;
+}
+
+int control_read_buffer(struct tree_open *open, struct tree_text *out)
+{
+	tree_text_format(out, "%" PRIu64 "\n", buffer_bytes(open->instance) >> 10);
+	return 0;
+}
+
+int control_write_buffer(struct tree_open *open, const char *text, size_t size)
+{
+	char word[64], *value;
+	uint64_t kb = 0, bytes;
+	int ret = control_number(open, text, &kb);
+
+	if (ret)
+		return ret;
+	if (!kb)
+		return control_refuse(open, -EINVAL, "a buffer has a size", text, 0);
+	if (kb < BUFFER_MIN_KB)
+		kb = BUFFER_MIN_KB;
+	snprintf(word, sizeof(word), "buffer=%" PRIu64 "K", kb);
+	value = strchr(word, '=') + 1;
+	if (!setting_parse_size(value, &bytes))
+		return control_refuse(open, -ENOMEM, "a thread's buffer has 1 GB at the most", text, 0);
+	ret = change(open, word, size);
+	control_limit(open->instance);
+	return ret;
+}
+
+int control_read_total(struct tree_open *open, struct tree_text *out)
+{
+	tree_text_format(out, "%" PRIu64 "\n", (buffer_bytes(open->instance) >> 10) * count_slots(open->instance));
+	return 0;
+}
+
+void control_limit(struct tree_instance *instance)
+{
+	uint64_t bytes = buffer_bytes(instance);
+
+	if (bytes)
+		store_limit(&instance->store, bytes * count_slots(instance));
+}
+
+/* All are the CPU's counter, on the scale of CLOCK_MONOTONIC: the kernel's differ in what the counter is corrected by.
+ */
+static const char *const clocks[] = {"mono", "local", "global"};
+
+int control_read_clock(struct tree_open *open, struct tree_text *out)
+{
+	for (uint32_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++)
+		tree_text_format(out, i == open->instance->clock ? "%s[%s]" : "%s%s", i ? " " : "", clocks[i]);
+	tree_text_string(out, "\n");
+	return 0;
+}
+
+/* As with the kernel the buffer is empty afterwards. */
+int control_write_clock(struct tree_open *open, const char *text, size_t size)
+{
+	size_t start = strspn(text, " \t\n"), length = strcspn(text + start, " \t\n");
+
+	for (uint32_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+		if (strlen(clocks[i]) != length || strncmp(text + start, clocks[i], length) != 0)
+			continue;
+		open->instance->clock = i;
+		source_forget(open->instance);
+		return (int)size;
+	}
+	return control_refuse(open, -EINVAL, "the clocks are mono, local and global", text, (int)start);
+}
+
+/* Options of function_graph are listed while that is the tracer. */
+int control_read_options(struct tree_open *open, struct tree_text *out)
+{
+	bool graph = ask_is_graph(open->instance);
+
+	for (unsigned i = 0; i < TREE_OPTIONS; i++) {
+		const char *name = options_name(i);
+
+		if (graph || strncmp(name, "funcgraph-", 10) != 0)
+			tree_text_format(out, "%s%s\n", options_has(open->instance, i) ? "" : "no", name);
+	}
+	return 0;
+}
+
+int control_write_options(struct tree_open *open, const char *text, size_t size)
+{
+	size_t start = strspn(text, " \t\n"), length = strcspn(text + start, " \t\n");
+	const char *word = text + start;
+	char name[OPTION_MAX + 1];
+	bool off;
+
+	if (size > OPTION_MAX)
+		return control_refuse(open, -EINVAL, "an option's word is shorter", text, OPTION_MAX);
+	off = length > 2 && !strncmp(word, "no", 2);
+	snprintf(name, sizeof(name), "%.*s", (int)(length - (off ? 2 : 0)), word + (off ? 2 : 0));
+	for (unsigned i = 0; i < TREE_OPTIONS; i++)
+		if (!strcmp(name, options_name(i))) {
+			options_set(open->instance, i, !off);
+			return (int)size;
+		}
+	return control_refuse(open, -EINVAL, "there is no such option; trace_options lists them", text, (int)start);
+}
+
+int control_read_option(struct tree_open *open, struct tree_text *out)
+{
+	tree_text_string(out, options_has(open->instance, open->option) ? "1\n" : "0\n");
+	return 0;
+}
+
+int control_write_option(struct tree_open *open, const char *text, size_t size)
+{
+	uint64_t on = 0;
+	int ret = control_number(open, text, &on);
+
+	if (ret)
+		return ret;
+	if (on > 1)
+		return control_refuse(open, -EINVAL, "an option is 0 or 1", text, 0);
+	options_set(open->instance, open->option, on);
+	return (int)size;
+}
+
+static const struct store_cpu *cpu_of(const struct tree_store *store, uint32_t cpu)
+{
+	static const struct store_cpu none;
+
+	return cpu < store->cpu_count ? &store->cpus[cpu] : &none;
+}
+
+int control_read_stats(struct tree_open *open, struct tree_text *out)
+{
+	const struct tree_store *store = &open->instance->store;
+	const struct tree_event *oldest;
+	const struct store_cpu *cpu;
+
+	source_pump(open->instance);
+	cpu = cpu_of(store, open->which);
+	oldest = cpu->first ? store_at(store, cpu->first) : NULL;
+	tree_text_format(out, "entries: %llu\noverrun: %llu\ncommit overrun: 0\nbytes: %llu\noldest event ts: ",
+			 (unsigned long long)cpu->entries, (unsigned long long)cpu->overrun,
+			 (unsigned long long)cpu->bytes);
+	lines_time(oldest ? oldest->ns : 0, out);
+	tree_text_string(out, "\nnow ts: ");
+	lines_time(now_ns(), out);
+	tree_text_format(out, "\ndropped events: %llu\nread events: %llu\n", (unsigned long long)cpu->dropped,
+			 (unsigned long long)cpu->read);
+	return 0;
+}

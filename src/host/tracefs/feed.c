@@ -1,0 +1,341 @@
+/*
+ * From the memory that a session writes an instance's records to, to the instance's store (tree.h).
+ *
+ * Records become the events that the kernel's tracers would write: a call with its caller, or entry and exit with
+ * depth and duration.  Marks of other threads of the system are put among them by their time.  Context: host.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <host/now.h>
+#include <host/proc.h>
+
+#include "tree.h"
+
+#define QUEUED_MAX (4u << 20) /* bytes of packed records that wait in the reader; about a second's at the most */
+#define TAKE_NS	   20000000u  /* for taking records in at a time: requests wait meanwhile */
+#define SETTLE_NS  500000000u /* for records that are under way */
+#define SETTLE_MS  5
+#define TAKE_COUNT 1024u /* records between two looks at the clock */
+
+/* The slot of one of the trace's threads; UINT32_MAX = no memory. */
+static uint32_t slot_of(struct tree_instance *instance, const struct trace *trace, uint32_t index)
+{
+	struct tree_source *source = &instance->source;
+	const struct trace_thread *thread = trace_thread(trace, index);
+	const struct trace_process *process = thread ? trace_process(trace, thread->process) : NULL;
+	uint32_t slot;
+
+	if (index >= source->slot_count) {
+		size_t count = source->slot_count ? 2 * source->slot_count : 16;
+		uint32_t *slots;
+
+		while (count <= index)
+			count *= 2;
+		slots = reallocarray(source->slots, count, sizeof(*slots));
+		if (!slots)
+			return UINT32_MAX;
+		memset(slots + source->slot_count, 0, (count - source->slot_count) * sizeof(*slots));
+		source->slots = slots;
+		source->slot_count = count;
+	}
+	slot = source->slots[index] ? source->slots[index] - 1 : parts_slot(instance->tree, thread ? thread->tid : 0);
+	if (slot == UINT32_MAX)
+		return slot;
+	source->slots[index] = slot + 1;
+	if (thread && thread->name[0])
+		parts_name_slot(instance->tree, slot, process ? process->pid : 0, thread->name);
+	return slot;
+}
+
+static bool is_kept(const struct tree_instance *instance, uint64_t ns)
+{
+	return ns > instance->clear_ns && (ns <= instance->off_ns || ns > instance->on_ns);
+}
+
+static bool is_wanted(const struct tree_instance *instance, uint64_t ns, uint32_t slot, uint32_t cpu)
+{
+	char tid[16];
+
+	if (!is_kept(instance, ns) || !cpus_is_wanted(instance, cpu))
+		return false;
+	if (!instance->pids.count && !instance->notrace_pids.count)
+		return true;
+	snprintf(tid, sizeof(tid), "%u", instance->tree->slots[slot].tid);
+	if (tree_words_find(&instance->notrace_pids, tid) < instance->notrace_pids.count)
+		return false;
+	return !instance->pids.count || tree_words_find(&instance->pids, tid) < instance->pids.count;
+}
+
+/* Put an event into the store that the record which is being taken in tells of. */
+static void put(struct tree_instance *instance, enum tree_kind kind, uint32_t function, uint64_t extra, uint32_t depth,
+		char *text)
+{
+	const struct tree_taking *taking = &instance->source.taking;
+	struct tree_event event = {
+		.ns = taking->ns,
+		.ticks = taking->record->ticks,
+		.extra = extra,
+		.text = text,
+		.slot = taking->slot,
+		.thread = taking->record->thread,
+		.function = function,
+		.depth = (uint16_t)(depth > UINT16_MAX ? UINT16_MAX : depth),
+		.cpu = cpus_of_slot(instance->tree, taking->slot),
+		.kind = (uint8_t)kind,
+	};
+
+	if (is_wanted(instance, taking->ns, taking->slot, event.cpu) && (kind != TREE_MARK || text))
+		store_add(&instance->store, &event);
+	else
+		free(text);
+}
+
+static void on_enter(void *ctx, struct callstack *stack, uint32_t thread, struct call_frame *frame)
+{
+	struct tree_instance *instance = ctx;
+
+	frame->user = instance->source.taking.ns;
+	put(instance, TREE_ENTRY, frame->function, 0, frame->depth, NULL);
+}
+
+static void on_close(void *ctx, struct callstack *stack, const struct call_closed *closed)
+{
+	struct tree_instance *instance = ctx;
+	const struct trace *trace = trace_follow_trace(instance->source.follow);
+	const struct call_frame *frame = closed->frame;
+	uint64_t took = UINT64_MAX;
+
+	if (closed->how == CALL_OPEN || closed->how == CALL_LOST || closed->how == CALL_LEFT)
+		return;
+	/* As the entry was judged: its place in the order may make it later than its time. */
+	if (frame->enter_known && frame->user <= instance->changed_ns)
+		return;
+	if (frame->enter_known)
+		took = trace_duration_ns(trace, closed->exit_ticks - frame->enter_ticks);
+	put(instance, TREE_EXIT, frame->function, took, frame->depth, NULL);
+}
+
+static const struct callstack_ops calls = {.on_enter = on_enter, .on_close = on_close};
+
+void source_put_marks(struct tree_instance *instance, uint64_t until_ns)
+{
+	while (instance->marks && instance->marks->event.ns <= until_ns) {
+		struct tree_mark *mark = instance->marks;
+
+		instance->marks = mark->next;
+		if (is_kept(instance, mark->event.ns))
+			store_add(&instance->store, &mark->event);
+		else
+			free(mark->event.text);
+		free(mark);
+	}
+}
+
+static void take_record(struct tree_instance *instance, const struct trace *trace, const struct trace_event *record)
+{
+	struct tree_source *source = &instance->source;
+	uint64_t ns = trace_mono_ns(trace, record->ticks);
+	char text[TRACE_EVENT_TEXT];
+	const char *name;
+
+	source->last_ns = ns > source->last_ns ? ns : source->last_ns;
+	source->last_ticks = record->ticks;
+	if (instance->beside)
+		instance->beside->reach(instance, record->ticks);
+	source_put_marks(instance, source->last_ns);
+	source->taking = (struct tree_taking){record, source->last_ns, slot_of(instance, trace, record->thread)};
+	if (source->taking.slot == UINT32_MAX)
+		return;
+	switch ((enum calltap_record_kind)record->kind) {
+	case CALLTAP_REC_CALL:
+		put(instance, TREE_CALL, record->id, record->extra, 0, NULL);
+		return;
+	case CALLTAP_REC_EVENT:
+		name = trace_event_text(trace, record, text);
+		if (name && !strcmp(name, "mark"))
+			put(instance, TREE_MARK, TRACE_NONE, 0, 0, strdup(text));
+		return;
+	case CALLTAP_REC_LOST:
+		put(instance, TREE_LOST, TRACE_NONE, record->extra, 0, NULL);
+		break;
+	default:
+		break;
+	}
+	if (callstack_feed(source->stack, record))
+		source->failed = true;
+}
+
+int source_open(struct tree_instance *instance)
+{
+	return trace_follow_create(&instance->source.follow, instance->source.memory, QUEUED_MAX);
+}
+
+/* Take the records whose time has come, or some of them: a program may be faster than this is. */
+static void take_records(struct tree_instance *instance, uint64_t until_ns)
+{
+	struct tree_source *source = &instance->source;
+	const struct trace *trace = trace_follow_trace(source->follow);
+	struct trace_event record;
+	uint32_t count = 0;
+
+	if (!trace)
+		return;
+	if (!source->stack && callstack_create(&source->stack, trace, &calls, instance)) {
+		source->failed = true;
+		return;
+	}
+	source->behind = false;
+	while (!source->failed && !source->behind && trace_follow_next(source->follow, &record)) {
+		take_record(instance, trace, &record);
+		source->behind = ++count % TAKE_COUNT == 0 && now_ns() > until_ns;
+	}
+}
+
+void source_pump(struct tree_instance *instance)
+{
+	struct tree_source *source = &instance->source;
+
+	if (instance->beside)
+		instance->beside->pump(instance);
+	if (source->follow && !source->ended && !source->failed) {
+		source->failed = trace_follow_poll(source->follow) != 0;
+		take_records(instance, now_ns() + TAKE_NS);
+	}
+	if (!source->behind) {
+		if (instance->beside && source->follow)
+			instance->beside->reach(instance, trace_follow_ticks(source->follow));
+		source_put_marks(instance, source_known_ns(instance));
+	}
+	if (instance->beside)
+		instance->beside->settle(instance);
+}
+
+void source_end(struct tree_instance *instance)
+{
+	struct tree_source *source = &instance->source;
+
+	if (source->ended)
+		return;
+	source_pump(instance);
+	if (instance->beside)
+		instance->beside->end(instance);
+	if (source->follow && !source->failed) {
+		trace_follow_finish(source->follow);
+		take_records(instance, UINT64_MAX);
+	}
+	if (instance->beside)
+		instance->beside->reach(instance, UINT64_MAX);
+	source->ended = true;
+	source_put_marks(instance, UINT64_MAX);
+}
+
+uint64_t source_known_ns(const struct tree_instance *instance)
+{
+	const struct tree_source *source = &instance->source;
+	const struct trace *trace = source->follow ? trace_follow_trace(source->follow) : NULL;
+	uint64_t ticks = trace ? trace_follow_ticks(source->follow) : 0;
+
+	if (!source->follow || source->ended || source->failed)
+		return UINT64_MAX;
+	if (source->behind)
+		return source->last_ns;
+	return ticks ? trace_mono_ns(trace, ticks) : 0;
+}
+
+void source_settle(struct tree_instance *instance)
+{
+	const uint64_t now = now_ns();
+
+	source_pump(instance);
+	while (source_known_ns(instance) < now && now_ns() - now < SETTLE_NS) {
+		(void)poll(NULL, 0, SETTLE_MS);
+		source_pump(instance);
+	}
+}
+
+void source_forget(struct tree_instance *instance)
+{
+	store_clear(&instance->store);
+	instance->clear_ns = now_ns();
+}
+
+void source_forget_cpu(struct tree_instance *instance, uint32_t cpu)
+{
+	source_settle(instance);
+	store_clear_cpu(&instance->store, cpu);
+}
+
+void source_put_stack(struct tree_instance *instance, const struct tree_event *call, char *text)
+{
+	struct tree_event event = {.ns = call->ns > instance->source.last_ns ? call->ns : instance->source.last_ns,
+				   .ticks = call->ticks,
+				   .extra = 1,
+				   .text = text,
+				   .slot = call->slot,
+				   .cpu = call->cpu,
+				   .thread = TRACE_NONE,
+				   .function = TRACE_NONE,
+				   .kind = TREE_MARK};
+
+	if (is_wanted(instance, event.ns, event.slot, event.cpu))
+		store_add(&instance->store, &event);
+	else
+		free(text);
+}
+
+int source_mark(struct tree_instance *instance, pid_t tid, char *text)
+{
+	struct tree_mark *mark = calloc(1, sizeof(*mark)), **end = &instance->marks;
+	uint32_t slot = mark ? parts_slot(instance->tree, (uint32_t)tid) : UINT32_MAX;
+	char name[32];
+
+	if (slot == UINT32_MAX) {
+		free(mark);
+		free(text);
+		return -ENOMEM;
+	}
+	if (!proc_text(tid, "comm", name, sizeof(name)) && name[0]) {
+		long pid = proc_number(tid, "Tgid");
+
+		name[strcspn(name, "\n")] = 0;
+		parts_name_slot(instance->tree, slot, (uint32_t)(pid ? pid : tid), name);
+	}
+	mark->event = (struct tree_event){.ns = now_ns(),
+					  .text = text,
+					  .slot = slot,
+					  .thread = TRACE_NONE,
+					  .function = TRACE_NONE,
+					  .cpu = cpus_of_slot(instance->tree, slot),
+					  .kind = TREE_MARK};
+	while (*end)
+		end = &(*end)->next;
+	*end = mark;
+	source_put_marks(instance, source_known_ns(instance));
+	return 0;
+}
+
+void source_close(struct tree_instance *instance)
+{
+	struct tree_source *source = &instance->source;
+
+	callstack_destroy(source->stack);
+	trace_follow_destroy(source->follow);
+	free(source->slots);
+	free(source->places);
+	for (struct tree_mark *mark = instance->marks, *next; mark; mark = next) {
+		next = mark->next;
+		free(mark->event.text);
+		free(mark);
+	}
+	instance->marks = NULL;
+	if (source->memory >= 0 && source->memory != instance->tree->options->memory)
+		close(source->memory);
+	if (source->connection >= 0)
+		close(source->connection);
+	*source = (struct tree_source){.memory = -1, .connection = -1};
+}

@@ -1,0 +1,114 @@
+/*
+ * events/: how the events of trace_pipe_raw are laid out, as text that libtraceevent parses.
+ *
+ * Names, ids and layouts are those of the kernel's tracers, so that tools which know these need nothing new.  The other
+ * files of events/ are those of a kernel without further events.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "raw.h"
+#include "tree.h"
+
+#define COMMON                                                                                                         \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                                         \
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"                                         \
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"                                 \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+
+static const struct {
+	const char *name;
+	unsigned id;
+	const char *fields, *print;
+} formats[] = {
+	{"funcgraph_entry", RAW_ENTRY,
+	 "\tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n"
+	 "\tfield:int depth;\toffset:16;\tsize:4;\tsigned:1;\n",
+	 "\"--> %ps (%d)\", (void *)REC->func, REC->depth"},
+	{"funcgraph_exit", RAW_EXIT,
+	 "\tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n"
+	 "\tfield:int depth;\toffset:16;\tsize:4;\tsigned:1;\n"
+	 "\tfield:unsigned int overrun;\toffset:20;\tsize:4;\tsigned:0;\n"
+	 "\tfield:unsigned long long calltime;\toffset:24;\tsize:8;\tsigned:0;\n"
+	 "\tfield:unsigned long long rettime;\toffset:32;\tsize:8;\tsigned:0;\n",
+	 "\"<-- %ps (%d) (start: %llx  end: %llx) over: %d\", (void *)REC->func, REC->depth, REC->calltime, "
+	 "REC->rettime, REC->depth"},
+	{"function", RAW_FUNCTION,
+	 "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+	 "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n",
+	 "\" %ps <-- %ps\", (void *)REC->ip, (void *)REC->parent_ip"},
+	{"print", RAW_PRINT,
+	 "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+	 "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n",
+	 "\"%ps: %s\", (void *)REC->ip, REC->buf"},
+};
+
+const char *formats_name(uint32_t which)
+{
+	return which < sizeof(formats) / sizeof(formats[0]) ? formats[which].name : NULL;
+}
+
+int formats_read(struct tree_open *open, struct tree_text *out)
+{
+	tree_text_format(out, "name: %s\nID: %u\nformat:\n%s%s\nprint fmt: %s\n", formats[open->which].name,
+			 formats[open->which].id, COMMON, formats[open->which].fields, formats[open->which].print);
+	return 0;
+}
+
+int formats_read_id(struct tree_open *open, struct tree_text *out)
+{
+	tree_text_format(out, "%u\n", formats[open->which].id);
+	return 0;
+}
+
+int formats_read_page(struct tree_open *open, struct tree_text *out)
+{
+	(void)open;
+	tree_text_format(out,
+			 "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+			 "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+			 "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+			 "\tfield: char data;\toffset:16;\tsize:%u;\tsigned:0;\n",
+			 RAW_PAGE - RAW_HEAD);
+	return 0;
+}
+
+int formats_read_event(struct tree_open *open, struct tree_text *out)
+{
+	(void)open;
+	tree_text_string(out, "# compressed entry header\n"
+			      "\ttype_len    :    5 bits\n"
+			      "\ttime_delta  :   27 bits\n"
+			      "\tarray       :   32 bits\n\n"
+			      "\tpadding     : type == 29\n"
+			      "\ttime_extend : type == 30\n"
+			      "\ttime_stamp : type == 31\n"
+			      "\tdata max type_len  == 28\n");
+	return 0;
+}
+
+int formats_read_none(struct tree_open *open, struct tree_text *out)
+{
+	(void)open;
+	(void)out;
+	return 0;
+}
+
+int formats_read_enable(struct tree_open *open, struct tree_text *out)
+{
+	(void)open;
+	tree_text_string(out, "0\n");
+	return 0;
+}
+
+/* There is nothing to be enabled: both words are carried out as soon as they are said. */
+int formats_write_enable(struct tree_open *open, const char *text, size_t size)
+{
+	uint64_t value;
+	int ret = control_number(open, text, &value);
+
+	if (!ret && value > 1)
+		ret = control_refuse(open, -EINVAL, "0 and 1 are what this file takes", text, 0);
+	return ret ? ret : (int)size;
+}

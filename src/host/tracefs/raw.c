@@ -1,0 +1,220 @@
+/*
+ * trace_pipe_raw: a CPU's events as the kernel's ring buffer holds them (raw.h).
+ *
+ * A page is made when it is read, from the oldest events that nobody has consumed, and consumes them.  splice() takes
+ * whole pages alone, as with the kernel; a read takes also what does not fill one.  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "raw.h"
+#include "tree.h"
+
+#define DATA	     (RAW_PAGE - RAW_HEAD)
+#define DELTA_BITS   27
+#define TYPE_EXTEND  30u
+#define MISSED	     (1ull << 31)
+#define MISSED_KNOWN (1ull << 30) /* their number stands behind the data */
+
+/* A page in the making. */
+struct page {
+	unsigned char *bytes; /* NULL: it is only looked whether there is one */
+	size_t used;	      /* of the data */
+	uint64_t began_ns, last_ns;
+	bool missed_any;
+	uint64_t missed; /* events before it, 0 = their number is not known */
+	bool full;	 /* the next event is not for this page */
+};
+
+static void put16(unsigned char *at, uint16_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+static void put32(unsigned char *at, uint32_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+static void put64(unsigned char *at, uint64_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+/* Where a function lies in the process of an event's thread. */
+static uint64_t address_of(struct tree_instance *instance, const struct tree_event *event)
+{
+	struct tree_source *source = &instance->source;
+	const struct trace *trace = source->follow ? trace_follow_trace(source->follow) : NULL;
+	const struct trace_thread *thread = trace ? trace_thread(trace, event->thread) : NULL;
+	struct trace_place place = {0}, *known = &place;
+
+	if (!thread)
+		return 0;
+	if (event->function >= source->place_count) {
+		size_t count = trace_function_count(trace) > event->function ? trace_function_count(trace) : 0;
+		struct trace_place *places = count ? reallocarray(source->places, count, sizeof(*places)) : NULL;
+
+		if (places) {
+			memset(places + source->place_count, 0, (count - source->place_count) * sizeof(*places));
+			source->places = places;
+			source->place_count = count;
+		}
+	}
+	if (event->function < source->place_count)
+		known = &source->places[event->function];
+	if (!trace_place_holds(trace, known, thread->process))
+		trace_place(trace, thread->process, event->function, event->ticks, known);
+	return known->address;
+}
+
+static uint16_t id_of(const struct tree_event *event)
+{
+	return event->kind == TREE_CALL	   ? RAW_FUNCTION
+	       : event->kind == TREE_ENTRY ? RAW_ENTRY
+	       : event->kind == TREE_EXIT  ? RAW_EXIT
+					   : RAW_PRINT;
+}
+
+static void put_payload(unsigned char *at, struct tree_instance *instance, const struct tree_event *event)
+{
+	uint64_t took = event->extra == UINT64_MAX ? 0 : event->extra; /* its entry is not known */
+
+	put16(at, id_of(event));
+	put32(at + 4, instance->tree->slots[event->slot].tid);
+	at += STORE_COMMON;
+	if (event->kind == TREE_MARK) {
+		put64(at, RAW_MARK_ADDRESS);
+		memcpy(at + 8, event->text, strlen(event->text));
+		at[8 + strlen(event->text)] = '\n';
+		return;
+	}
+	put64(at, address_of(instance, event));
+	if (event->kind == TREE_CALL) {
+		put64(at + 8, event->extra);
+		return;
+	}
+	put32(at + 8, event->depth);
+	if (event->kind == TREE_EXIT) {
+		put64(at + 16, event->ns - took);
+		put64(at + 24, event->ns);
+	}
+}
+
+/* Put an event behind the others; false: it is not for this page. */
+static bool put_event(struct page *page, struct tree_instance *instance, const struct tree_event *event)
+{
+	size_t payload = store_payload(event), size = store_size(event), extend;
+	uint64_t delta = page->used ? event->ns - page->last_ns : 0;
+	unsigned char *at = page->bytes ? page->bytes + RAW_HEAD + page->used : NULL;
+
+	extend = delta >> DELTA_BITS ? 8 : 0;
+	if (page->used + extend + size > DATA)
+		return false;
+	if (!page->used)
+		page->began_ns = event->ns;
+	page->last_ns = event->ns;
+	page->used += extend + size;
+	if (!at)
+		return true;
+	if (extend) {
+		put32(at, TYPE_EXTEND | (uint32_t)(delta & ((1u << DELTA_BITS) - 1)) << 5);
+		put32(at + 4, (uint32_t)(delta >> DELTA_BITS));
+		at += 8;
+		delta = 0;
+	}
+	put32(at, (uint32_t)(payload > STORE_SMALL_MAX ? 0 : payload / 4) | (uint32_t)delta << 5);
+	if (payload > STORE_SMALL_MAX) {
+		put32(at + 4, (uint32_t)payload + 4);
+		at += 4;
+	}
+	put_payload(at + 4, instance, event);
+	return true;
+}
+
+/* Fill a page with the CPU's oldest events, up to the first one that is not for it; returns that one's number, or 0. */
+static uint64_t fill(struct page *page, const struct tree_open *open)
+{
+	struct tree_store *store = &open->instance->store;
+	const struct store_cpu *cpu = open->which < store->cpu_count ? &store->cpus[open->which] : NULL;
+	uint64_t number = cpu ? cpu->first : 0;
+	const struct tree_event *event;
+
+	if (cpu && cpu->missed) {
+		page->missed_any = true;
+		page->missed = cpu->missed;
+	}
+	for (; (event = store_at(store, number)); number = event->next_cpu) {
+		if (event->taken)
+			continue;
+		if (event->kind == TREE_LOST && page->used) {
+			page->full = true;
+			return number;
+		}
+		if (event->kind == TREE_LOST) {
+			page->missed =
+				event->extra && (page->missed || !page->missed_any) ? page->missed + event->extra : 0;
+			page->missed_any = true;
+		} else if (!put_event(page, open->instance, event)) {
+			page->full = true;
+			return number;
+		}
+	}
+	return 0;
+}
+
+static void put_head(struct page *page)
+{
+	uint64_t commit = page->used;
+
+	if (page->missed_any)
+		commit |= MISSED;
+	if (page->missed_any && page->missed && page->used + 8 <= DATA) {
+		commit |= MISSED_KNOWN;
+		put64(page->bytes + RAW_HEAD + page->used, page->missed);
+	}
+	put64(page->bytes, page->began_ns);
+	put64(page->bytes + 8, commit);
+}
+
+int raw_begin(struct tree_open *open)
+{
+	open->instance->pipes++;
+	return 0;
+}
+
+void raw_end(struct tree_open *open)
+{
+	open->instance->pipes--;
+}
+
+bool raw_is_ready(struct tree_open *open, bool whole)
+{
+	struct page page = {0};
+
+	if (open->text.used || open->instance->source.ended)
+		return true;
+	fill(&page, open);
+	return page.full || (page.used && !whole);
+}
+
+void raw_fill(struct tree_open *open, bool whole)
+{
+	struct tree_store *store = &open->instance->store;
+	unsigned char bytes[RAW_PAGE] = {0};
+	struct page page = {.bytes = bytes};
+	uint64_t end, number;
+
+	if (open->text.used)
+		return;
+	control_limit(open->instance);
+	end = fill(&page, open);
+	if (!page.used || (whole && !page.full && !open->instance->source.ended))
+		return;
+	put_head(&page);
+	tree_text_add(&open->text, (const char *)bytes, sizeof(bytes));
+	store->cpus[open->which].missed = 0;
+	while ((number = store->cpus[open->which].first) && number != end)
+		store_take(store, number);
+}

@@ -1,0 +1,610 @@
+/*
+ * The inside of the tracefs room, shared by the files of this folder only.
+ *
+ * Words:
+ *     tree      what is mounted: instances, and what they have in common
+ *     instance  a directory of control files, and the session's instance behind it; the top level is one
+ *     source    the records of a session's instance, as they come
+ *     store     the events of an instance that nobody has consumed: the kernel's ring buffer
+ *     slot      what stands in the CPU's place: a thread, by its id
+ *     row       a kind of file: name, mode, and what reading and writing do
+ *     open      an open file
+ */
+#ifndef HOST_TRACEFS_TREE_H
+#define HOST_TRACEFS_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <calltap/diag.h>
+#include <host/trace/callstack.h>
+#include <host/trace/follow.h>
+#include <host/trace/trace.h>
+
+#include "tracefs.h"
+
+/* Text that grows; after an error it stays as it is. */
+struct tree_text {
+	char *bytes;
+	size_t used, room;
+	bool failed; /* there was no memory */
+};
+
+/* text.c */
+void tree_text_add(struct tree_text *text, const char *bytes, size_t size);
+void tree_text_string(struct tree_text *text, const char *string);
+void tree_text_fill(struct tree_text *text, char c, size_t count);
+void tree_text_format(struct tree_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tree_text_clear(struct tree_text *text); /* frees it, too */
+
+/* A list of strings of its own. */
+struct tree_words {
+	char **list;
+	size_t count;
+};
+
+int tree_words_add(struct tree_words *words, const char *word) __attribute__((warn_unused_result));
+int tree_words_copy(struct tree_words *out, const struct tree_words *from) __attribute__((warn_unused_result));
+/* The place of a word, words->count = it is not there. */
+size_t tree_words_find(const struct tree_words *words, const char *word);
+void tree_words_remove(struct tree_words *words, size_t at);
+void tree_words_clear(struct tree_words *words);
+
+enum tree_kind {
+	TREE_CALL,  /* tracer function: `extra` is the address in the caller */
+	TREE_ENTRY, /* tracer function_graph */
+	TREE_EXIT,  /* `extra` is the call's duration in ns, UINT64_MAX = its entry is not known */
+	TREE_LOST,  /* `extra` records are missing here, 0 = their number is not known */
+	TREE_MARK,  /* `text`; `extra` is 1 where it is a stack */
+};
+
+struct tree_event {
+	uint64_t ns;	/* CLOCK_MONOTONIC */
+	uint64_t ticks; /* the time as the trace has it */
+	uint64_t extra;
+	uint64_t next;	   /* number of the slot's next event, 0 = there is none yet */
+	uint64_t next_cpu; /* likewise of the CPU's */
+	char *text;	   /* of a MARK, the event's own; else NULL */
+	uint32_t slot;
+	uint32_t thread;   /* of the trace */
+	uint32_t function; /* id in the trace */
+	uint16_t depth;
+	uint16_t cpu;
+	uint8_t kind;
+	bool taken; /* it was consumed */
+};
+
+/* The events of a slot in a store. */
+struct store_slot {
+	uint64_t last;	 /* number of its newest event */
+	uint64_t missed; /* its events that were overwritten, and of which no consuming reader was told */
+};
+
+/* The events of a CPU in a store. */
+struct store_cpu {
+	uint64_t first;		 /* number of its oldest event that was not consumed, 0 = there is none */
+	uint64_t last;		 /* and of its newest event */
+	uint64_t entries, bytes; /* that were not consumed */
+	uint64_t overrun, read;
+	uint64_t dropped; /* that were left out, or lost before they came here */
+	uint64_t missed;  /* its events that were overwritten, and of which no reader of trace_pipe_raw was told */
+};
+
+/* Events have numbers from 1 on; those of [first, end) are there, and not all of them consumed. */
+struct tree_store {
+	struct tree_event *ring;
+	uint64_t room; /* a power of two */
+	uint64_t first, end;
+	uint64_t bytes, bytes_max; /* as the kernel's ring buffer would count them */
+	bool keeps_oldest;	   /* when it is full, newer ones are left out */
+	uint64_t overrun, dropped; /* events that were overwritten, or left out */
+	uint64_t written, entries; /* all events, and those that are there and not consumed */
+	struct store_slot *slots;  /* by slot */
+	size_t slot_count;
+	struct store_cpu *cpus;
+	uint32_t cpu_count;
+};
+
+struct tree_open;
+
+/* store.c */
+#define STORE_COMMON	8u   /* bytes that each event begins with: its type, flags, and its thread */
+#define STORE_SMALL_MAX 112u /* bytes of an event whose length its head has */
+/* Bytes that an event takes in the kernel's ring buffer, without its head and with it; 0 = it is none of the kernel's.
+ */
+size_t store_payload(const struct tree_event *event);
+size_t store_size(const struct tree_event *event);
+/* Takes the event's text over, also where it fails. */
+void store_add(struct tree_store *store, struct tree_event *event);
+/* NULL: there is none of that number. */
+struct tree_event *store_at(const struct tree_store *store, uint64_t number);
+/* An event is consumed. */
+void store_take(struct tree_store *store, uint64_t number);
+void store_limit(struct tree_store *store, uint64_t bytes_max);
+void store_clear(struct tree_store *store);
+void store_clear_cpu(struct tree_store *store, uint32_t cpu);
+/* Exchange what they hold; limits stay. */
+void store_swap(struct tree_store *one, struct tree_store *other);
+/* What the store holds now, as a store of its own. */
+int store_copy(struct tree_store *out, const struct tree_store *from) __attribute__((warn_unused_result));
+void store_destroy(struct tree_store *store);
+
+struct tree_slot {
+	uint32_t tid, pid;
+	char name[17];
+	uint16_t cpu;	 /* that the thread ran on last */
+	uint64_t cpu_ns; /* when that was read */
+};
+
+/* A mark that waits for the records that are older. */
+struct tree_mark {
+	struct tree_mark *next;
+	struct tree_event event;
+};
+
+/* The record that is being taken in. */
+struct tree_taking {
+	const struct trace_event *record;
+	uint64_t ns;
+	uint32_t slot;
+};
+
+struct tree_source {
+	int memory;	/* the file that the session writes; -1 = none */
+	int connection; /* which the session's instance lasts as long as; -1 = it is the session's first */
+	struct trace_follow *follow;
+	struct callstack *stack;
+	uint32_t *slots; /* by the trace's threads: the slot + 1, 0 = not known yet */
+	size_t slot_count;
+	struct trace_place *places; /* by function: where it lies, as it was looked up last */
+	size_t place_count;
+	uint64_t last_ns; /* times of events never decrease */
+	uint64_t last_ticks;
+	struct tree_taking taking;
+	bool behind; /* there are records whose time has come */
+	bool ended;  /* no more records come */
+	bool failed; /* the records make no sense from here on, or there is no memory */
+};
+
+/* Limits that only the tracer function_graph has: kept here while the instance's tracer is another one. */
+enum tree_limit { TREE_DEPTH, TREE_THRESHOLD, TREE_GRAPH, TREE_NOGRAPH, TREE_LIMITS };
+
+struct tree_instance;
+
+/* What is taken in beside an instance's records (commands.c). */
+struct tree_beside {
+	/* Take in what has come: the instance's records come up to where that is known. */
+	void (*pump)(struct tree_instance *instance);
+	/* The instance's records are taken in up to that time, by the counter. */
+	void (*reach)(struct tree_instance *instance, uint64_t ticks);
+	/* Have the session do what follows from it. */
+	void (*settle)(struct tree_instance *instance);
+	/* tracing_on was written: the session has switched at some time since then. */
+	void (*traced)(struct tree_instance *instance, bool on, uint64_t since_ns);
+	void (*end)(struct tree_instance *instance); /* the session has ended */
+	void (*destroy)(struct tree_instance *instance);
+};
+
+struct tree_instance {
+	struct tree_instance *next;
+	struct tree *tree;
+	uint32_t id;	       /* 0 = the top level; never used again */
+	char name[32];	       /* of the directory, "" = the top level */
+	char session_name[32]; /* of the session's instance, "" = the first one */
+	struct tree_source source;
+	struct tree_store store;
+	struct tree_store snapshot; /* what the store was when the snapshot was taken */
+	bool snapshot_there;
+	struct tree_mark *marks;	  /* oldest first */
+	uint64_t clear_ns;		  /* events up to then are left out */
+	uint64_t off_ns, on_ns;		  /* likewise, later than off_ns, up to on_ns; both 0 = none */
+	uint64_t changed_ns;		  /* when the tracer was changed: calls that are older belong to another one */
+	uint32_t options;		  /* bits by the table of options.c */
+	uint32_t clock;			  /* by the table of controls.c */
+	uint32_t *cpumask;		  /* groups of 32 CPUs whose events are kept; NULL = all */
+	struct tree_words pids;		  /* set_ftrace_pid; none = all */
+	struct tree_words notrace_pids;	  /* set_ftrace_notrace_pid */
+	const struct tree_beside *beside; /* NULL = there is nothing */
+	struct tree_commands *commands;	  /* of set_ftrace_filter; NULL = there were none */
+	struct tree_words kept[TREE_LIMITS];
+	char *settings;	 /* what the session said last, NULL = nothing yet */
+	uint32_t opens;	 /* open files of it */
+	bool *cpu_pipes; /* by CPU: its trace_pipe is open */
+	bool whole_pipe; /* that of all CPUs is */
+	uint32_t pipes;	 /* trace_pipes and trace_pipe_raws that are open */
+};
+
+struct tree_error {
+	uint64_t ns;
+	char *text; /* the lines as error_log shows them, but for the time */
+};
+
+#define TREE_ERRORS 8u
+
+struct tree {
+	const struct tracefs_options *options;
+	pid_t pid;
+	int connection;			 /* to the session, -1 = none */
+	struct tree_instance *instances; /* the top level is the first */
+	uint32_t next_id;
+	struct tree_slot *slots;
+	uint32_t slot_count;
+	uint32_t *objects; /* numbers of objects in the order in which they were seen */
+	uint32_t object_count;
+	uint32_t cpu_count; /* 0 = it was not asked for yet */
+	/* The text of the file kallsyms, and when it was made, and read last. */
+	struct {
+		struct tree_text text;
+		uint64_t made_ns, read_ns;
+	} symbols;
+	struct tree_error errors[TREE_ERRORS]; /* the newest ones, oldest first */
+	uint32_t error_count;
+	bool over; /* the top level's session has ended */
+};
+
+/* ask.c: the session's answers. */
+#define ASK_PATIENCE_MS 30000 /* for the session to answer */
+/* Send a request about the instance; the caller frees *answer.  fd: goes along, -1 = none.  -ENODEV: it has ended. */
+int ask_session(struct tree_instance *instance, const char *verb, const char *const *words, size_t count, int fd,
+		char **answer, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* The settings as they are now, or were at last; NULL = nobody knows. Valid until the next call. */
+const char *ask_settings(struct tree_instance *instance);
+/* The value of a key that has one, as text. */
+void ask_value(struct tree_instance *instance, const char *key, char *value, size_t size);
+/* The values of a kind of filter. */
+int ask_filters(struct tree_instance *instance, const char *key, struct tree_words *out)
+	__attribute__((warn_unused_result));
+/* Add "KEY SIGN VALUE" to a list of changes; and the changes that make these the key's values. */
+int ask_add_change(struct tree_words *changes, const char *key, const char *sign, const char *value)
+	__attribute__((warn_unused_result));
+int ask_add_values(struct tree_words *changes, const char *key, const struct tree_words *values)
+	__attribute__((warn_unused_result));
+/* Change settings, all or none; errors are in error_log.  Further instances begin anew for tracer and buffer. */
+int ask_change(struct tree_instance *instance, const char *file, const struct tree_words *changes)
+	__attribute__((warn_unused_result));
+/* True while the instance's tracer is function_graph. */
+bool ask_is_graph(struct tree_instance *instance);
+/* Is tracing_on 1? */
+bool ask_is_tracing(struct tree_instance *instance);
+
+/* limits.c: what function_graph alone has. */
+int limits_read(struct tree_instance *instance, enum tree_limit limit, struct tree_words *out)
+	__attribute__((warn_unused_result));
+int limits_change(struct tree_instance *instance, const char *file, enum tree_limit limit,
+		  const struct tree_words *values) __attribute__((warn_unused_result));
+/* Change the tracer, and give or take the limits with it. */
+int limits_tracer(struct tree_instance *instance, const char *tracer) __attribute__((warn_unused_result));
+extern const char *const limits_keys[TREE_LIMITS];
+
+/* catalog_read.c: the functions of the session. */
+struct tree_function {
+	const char *name, *object;
+	uint32_t number, rank;		/* of the object, in the session and in the tree */
+	bool program, recorded, picked; /* picked: by the filters that were asked for */
+	bool meant;			/* its object is one that was asked for */
+};
+
+struct tree_functions {
+	struct tree_function *list;
+	size_t count;
+	struct tree_words waiting; /* filters of objects that are not loaded */
+	bool object_there;	   /* an object that was asked for is loaded */
+	char *text;
+};
+
+/* What is asked: functions that filters of the kind `key` pick (NULL: none). */
+struct tree_asked {
+	const char *key;
+	const struct tree_words *filters; /* NULL: the instance's own in the session */
+	const char *object;		  /* glob: libraries that nothing has named are looked at; "" or NULL = none */
+};
+
+/* All functions in the tree's order. */
+int functions_read(struct tree_functions *out, struct tree_instance *instance, const struct tree_asked *asked,
+		   struct calltap_diag *diag) __attribute__((warn_unused_result));
+void functions_clear(struct tree_functions *functions);
+/* Add the filter that means one function of one object, if it is not there. */
+int functions_add_filter(struct tree_words *words, const struct tree_function *function)
+	__attribute__((warn_unused_result));
+/* "name", or "name [object]" for what is no program's. */
+void functions_line(struct tree_text *text, const struct tree_function *function);
+
+/* errors.c */
+/* Note an error of a file; returns error.  command: what was written, at: place of the caret in it, or -1. */
+int errors_note(struct tree *tree, const char *file, int error, const char *text, const char *command, int at);
+void errors_print(struct tree *tree, struct tree_text *out);
+void errors_clear(struct tree *tree);
+
+/* options.c */
+enum tree_option {
+	OPTION_PRINT_PARENT,
+	OPTION_ANNOTATE,
+	OPTION_CONTEXT_INFO,
+	OPTION_IRQ_INFO,
+	OPTION_RECORD_TGID,
+	OPTION_MARKERS,
+	OPTION_OVERWRITE,
+	OPTION_PRINTK_MSG_ONLY,
+	OPTION_FUNCGRAPH_CPU,
+	OPTION_FUNCGRAPH_OVERHEAD,
+	OPTION_FUNCGRAPH_PROC,
+	OPTION_FUNCGRAPH_DURATION,
+	OPTION_FUNCGRAPH_ABSTIME,
+	OPTION_FUNCGRAPH_TAIL,
+	TREE_OPTIONS
+};
+
+uint32_t options_default(void);
+const char *options_name(enum tree_option option);
+static inline bool options_has(const struct tree_instance *instance, enum tree_option option)
+{
+	return instance->options & 1u << option;
+}
+void options_set(struct tree_instance *instance, enum tree_option option, bool on);
+
+/* source.c */
+int source_open(struct tree_instance *instance) __attribute__((warn_unused_result));
+/* Take what has come. */
+void source_pump(struct tree_instance *instance);
+/* No more comes: take the rest. */
+void source_end(struct tree_instance *instance);
+void source_close(struct tree_instance *instance);
+/* Up to when all events are in the store; UINT64_MAX = all that will ever come. */
+uint64_t source_known_ns(const struct tree_instance *instance);
+/* Have all events up to now in the store, if they come within some time. */
+void source_settle(struct tree_instance *instance);
+/* Leave out all events up to now. */
+void source_forget(struct tree_instance *instance);
+/* Leave out those of a CPU, as far as they have come. */
+void source_forget_cpu(struct tree_instance *instance, uint32_t cpu);
+/* Put the marks that are older than that into the store. */
+void source_put_marks(struct tree_instance *instance, uint64_t until_ns);
+/* A stack at a call that another source has told of; takes text over. */
+void source_put_stack(struct tree_instance *instance, const struct tree_event *call, char *text);
+/* A mark by a thread of the system, as of now; takes text over. */
+int source_mark(struct tree_instance *instance, pid_t tid, char *text) __attribute__((warn_unused_result));
+
+/* begin.c: the session's instance behind a directory. */
+int begin_instance(struct tree_instance *instance, const char *const *words, size_t count, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+void end_instance(struct tree_instance *instance);
+/* parts.c */
+/* An instance that is in no list; and the end of such a one. */
+struct tree_instance *parts_make(struct tree *tree, const char *name);
+void parts_free(struct tree_instance *instance);
+struct tree_instance *parts_add(struct tree *tree, const char *name);
+void parts_remove(struct tree *tree, struct tree_instance *instance);
+struct tree_instance *parts_instance(const struct tree *tree, uint32_t id);
+struct tree_instance *parts_named(const struct tree *tree, const char *name);
+/* The slot of a thread; UINT32_MAX = no memory. */
+uint32_t parts_slot(struct tree *tree, uint32_t tid);
+void parts_name_slot(struct tree *tree, uint32_t slot, uint32_t pid, const char *name);
+void parts_clear(struct tree *tree);
+
+/* How far a reader of events is, and what it has to remember of each slot. */
+#define READING_DEPTH 50
+
+struct reading_slot {
+	uint32_t entered[READING_DEPTH]; /* function + 1 at each depth, 0 = none */
+	uint64_t passed;		 /* number of the exit that was printed with its entry; 0 = none */
+	int depth;
+	bool started;
+};
+
+struct tree_reading {
+	uint64_t next, end; /* numbers of events */
+	uint64_t index;	    /* events so far */
+	struct reading_slot *slots;
+	size_t slot_count;
+	struct tree_store store; /* of trace: what the instance's held at the beginning */
+	bool begun;		 /* the header is there */
+	bool consumes;		 /* what is printed is gone */
+	bool snapshot;		 /* of the snapshot */
+	bool graph;		 /* lines are those of function_graph */
+	uint32_t cpu;		 /* of this CPU alone, or READING_ALL */
+};
+#define READING_ALL UINT32_MAX
+
+/* lines.c, graph_lines.c */
+void lines_header(struct tree_instance *instance, const struct tree_store *store, struct tree_text *out);
+/* What the snapshot's file says while the snapshot is empty. */
+void lines_snapshot_help(struct tree_instance *instance, struct tree_text *out);
+/* Print the next event: false = there is none. */
+bool lines_next(struct tree_reading *reading, struct tree_instance *instance, struct tree_text *out);
+void lines_clear(struct tree_reading *reading);
+/* The events that are read: the instance's, or those that it had. */
+struct tree_store *lines_store(struct tree_reading *reading, struct tree_instance *instance);
+void lines_time(uint64_t ns, struct tree_text *out);
+/* The name of the function that a CALL comes from, by the trace or by the object's file. */
+void lines_caller(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out);
+struct reading_slot *lines_slot(struct tree_reading *reading, uint32_t slot);
+const char *lines_symbol(const struct tree_instance *instance, uint32_t function);
+void graph_header(const struct tree_instance *instance, struct tree_text *out);
+void graph_line(struct tree_reading *reading, struct tree_instance *instance, struct tree_event *event,
+		struct tree_text *out);
+
+/* cpus.c */
+/* CPUs that the machine can have. */
+uint32_t cpus_count(struct tree *tree);
+/* The CPU that a thread of the system ran on last, as read within the last milliseconds. */
+uint16_t cpus_of_slot(struct tree *tree, uint32_t slot);
+/* Are events of the CPU kept, by tracing_cpumask? */
+bool cpus_is_wanted(const struct tree_instance *instance, uint32_t cpu);
+#define CPUS_GROUP 32u /* CPUs in a word of tree_instance.cpumask */
+
+/* cpumask.c */
+int cpumask_read(struct tree_open *open, struct tree_text *out);
+int cpumask_write(struct tree_open *open, const char *text, size_t size);
+
+/* symbols.c */
+int symbols_read(struct tree_open *open, struct tree_text *out);
+
+/* formats.c */
+/* The name of the which-th event, NULL past the end. */
+const char *formats_name(uint32_t which);
+int formats_read(struct tree_open *open, struct tree_text *out);
+int formats_read_id(struct tree_open *open, struct tree_text *out);
+int formats_read_page(struct tree_open *open, struct tree_text *out);
+int formats_read_event(struct tree_open *open, struct tree_text *out);
+/* A file that is empty. */
+int formats_read_none(struct tree_open *open, struct tree_text *out);
+int formats_read_enable(struct tree_open *open, struct tree_text *out);
+int formats_write_enable(struct tree_open *open, const char *text, size_t size);
+
+/* table.c: the files. */
+enum tree_stream { STREAM_NONE, STREAM_TRACE, STREAM_PIPE, STREAM_RAW };
+
+enum tree_folder {
+	FOLDER_NONE,
+	FOLDER_TOP, /* an instance's; 1, for that is the number of FUSE's root */
+	FOLDER_OPTIONS,
+	FOLDER_INSTANCES,
+	FOLDER_CPUS,
+	FOLDER_CPU,
+	FOLDER_EVENTS,
+	FOLDER_FTRACE, /* the events of the tracers */
+	FOLDER_EVENT,
+};
+
+struct tree_row {
+	const char *name;
+	mode_t mode;
+	enum tree_folder folder;   /* that it lies in */
+	enum tree_folder leads_to; /* a folder; FOLDER_NONE: it is a file */
+	bool top;		   /* at the top level alone */
+	/* The whole text; NULL: it cannot be read, or is a stream. */
+	int (*read)(struct tree_open *open, struct tree_text *out);
+	/* Take what is written, which ends with a NUL; NULL: it cannot be written. */
+	int (*write)(struct tree_open *open, const char *text, size_t size);
+	int (*begin)(struct tree_open *open); /* at open; NULL = nothing is to be done; likewise: */
+	int (*flush)(struct tree_open *open);
+	void (*end)(struct tree_open *open);
+	enum tree_stream stream;
+};
+
+/* The i-th row, NULL past the end. */
+const struct tree_row *table_at(size_t i);
+
+/* nodes.c: a file or folder of the tree. */
+struct tree_node {
+	struct tree_instance *instance;
+	enum tree_folder folder; /* it, or what the file lies in */
+	uint32_t which;		 /* the CPU, or the event, that the folder is of */
+	bool is_file;
+	uint32_t row; /* of a file: of the table, or in options/ the option */
+};
+
+uint64_t node_number(const struct tree_node *node);
+/* False: it has gone. */
+bool node_find(const struct tree *tree, uint64_t number, struct tree_node *out);
+/* NULL: it is a folder, or a file of options/. */
+const struct tree_row *node_row(const struct tree_node *node);
+mode_t node_mode(const struct tree_node *node);
+/* The i-th of what a folder holds, with its name, which may be in `room`; false past the end. */
+bool node_child(const struct tree_node *folder, uint32_t i, struct tree_node *out, const char **name, char room[16]);
+bool node_named(const struct tree_node *folder, const char *name, struct tree_node *out);
+
+/* A filter file that is being written. */
+struct tree_edit {
+	struct tree_words words;
+	char token[512]; /* that is not complete */
+	size_t token_size;
+	bool too_long; /* the token that is being read has no room */
+	bool changed;
+};
+
+struct tree_open {
+	struct tree_instance *instance;
+	const struct tree_row *row; /* NULL: a file of options/ */
+	enum tree_option option;
+	uint32_t which;	       /* the CPU, or the event, that its folder is of */
+	int flags;	       /* as open() had them */
+	pid_t writer;	       /* thread that writes just now */
+	uint64_t since_ns;     /* time of the open, of trace_pipe: of the read */
+	bool flushed;	       /* nothing was done with it since it, or a copy of it, was closed */
+	struct tree_text text; /* of a row that is read as a whole; of a stream: what is not read yet */
+	struct tree_edit *edit;
+	struct tree_reading reading;
+	bool read_any; /* something of the stream was read */
+	void *poll;    /* who waits, by the mount */
+};
+
+static inline bool open_writes(const struct tree_open *open)
+{
+	return (open->flags & 3) != 0;
+}
+
+static inline bool open_truncates(const struct tree_open *open, int o_trunc)
+{
+	return open_writes(open) && open->flags & o_trunc;
+}
+
+/* controls.c: what reading and writing the simple files do. */
+int control_read_available_tracers(struct tree_open *open, struct tree_text *out);
+int control_read_tracer(struct tree_open *open, struct tree_text *out);
+int control_write_tracer(struct tree_open *open, const char *text, size_t size);
+int control_read_tracing(struct tree_open *open, struct tree_text *out);
+int control_write_tracing(struct tree_open *open, const char *text, size_t size);
+int control_read_depth(struct tree_open *open, struct tree_text *out);
+int control_write_depth(struct tree_open *open, const char *text, size_t size);
+int control_read_threshold(struct tree_open *open, struct tree_text *out);
+int control_write_threshold(struct tree_open *open, const char *text, size_t size);
+int control_read_buffer(struct tree_open *open, struct tree_text *out);
+int control_write_buffer(struct tree_open *open, const char *text, size_t size);
+int control_read_total(struct tree_open *open, struct tree_text *out);
+int control_read_clock(struct tree_open *open, struct tree_text *out);
+int control_write_clock(struct tree_open *open, const char *text, size_t size);
+/* Of a CPU. */
+int control_read_stats(struct tree_open *open, struct tree_text *out);
+int control_read_options(struct tree_open *open, struct tree_text *out);
+int control_write_options(struct tree_open *open, const char *text, size_t size);
+/* A file of options/. */
+int control_read_option(struct tree_open *open, struct tree_text *out);
+int control_write_option(struct tree_open *open, const char *text, size_t size);
+/* A decimal number as the kernel takes it: nothing but digits, and a newline at the end; -EINVAL is noted. */
+int control_number(const struct tree_open *open, const char *text, uint64_t *value) __attribute__((warn_unused_result));
+/* Give the instance's store the room that the session's buffers have. */
+void control_limit(struct tree_instance *instance);
+/* Note an error of what is written to an open file; returns error.  at: place of the caret. */
+int control_refuse(const struct tree_open *open, int error, const char *text, const char *written, int at);
+
+/* pids.c: set_ftrace_pid and set_ftrace_notrace_pid. */
+int pids_read(struct tree_open *open, struct tree_text *out);
+int pids_begin(struct tree_open *open);
+int pids_write(struct tree_open *open, const char *text, size_t size);
+
+/* filter_files.c: set_ftrace_filter and its like. */
+extern const struct tree_filter_file {
+	const char *name, *key, *empty;
+	bool numbers; /* a token may be the number of a function */
+} filter_files[4];
+int filter_read(struct tree_open *open, struct tree_text *out);
+int filter_begin(struct tree_open *open);
+int filter_write(struct tree_open *open, const char *text, size_t size);
+int filter_flush(struct tree_open *open);
+void filter_end(struct tree_open *open);
+int filter_read_available(struct tree_open *open, struct tree_text *out);
+int filter_read_enabled(struct tree_open *open, struct tree_text *out);
+
+/* stream.c: trace and trace_pipe. */
+int stream_begin_trace(struct tree_open *open);
+int stream_begin_pipe(struct tree_open *open);
+int stream_begin_snapshot(struct tree_open *open);
+int stream_write_snapshot(struct tree_open *open, const char *text, size_t size);
+/* A CPU's snapshot cannot be exchanged alone. */
+int stream_refuse_snapshot(struct tree_open *open, const char *text, size_t size);
+/* What the buffer holds becomes the snapshot, and the other way round. */
+void stream_take_snapshot(struct tree_instance *instance);
+void stream_end(struct tree_open *open);
+int stream_write_trace(struct tree_open *open, const char *text, size_t size);
+/* True if a read of this place need not wait. */
+bool stream_is_ready(struct tree_open *open);
+/* Have what is to be read next in open->text, from its beginning, or of `trace` from `offset` on. */
+void stream_fill(struct tree_open *open, size_t offset, size_t size);
+/* Forget the first bytes of a stream that consumes. */
+void stream_taken(struct tree_open *open, size_t size);
+
+#endif

@@ -1,0 +1,486 @@
+/*
+ * Durations of calls without exact ones; see estimate.h.  Context: host.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "estimate.h"
+
+/* Sums of the powers 0 to 3 of durations. */
+struct sums {
+	double of[4];
+};
+
+/* Durations in one bucket of a function's histogram: the middle one, and sums over this bucket and all before it. */
+struct step {
+	double ns;
+	struct sums up_to;
+};
+
+/*
+ * How well a duration d fits to a call's bounds: in how many of its places within the entry's bounds the call has its
+ * end within the end's.  It grows from the least duration on, stays as it is, and falls to the greatest one.
+ */
+struct fit {
+	double at[4]; /* the corners, in ns */
+	double height;
+};
+
+/* The steps of each part of a fit: where it grows, stays as it is, and falls. */
+struct parts {
+	uint32_t from[3], to[3];
+};
+
+/* All of a call that its fit is made of. */
+struct bounds {
+	uint64_t enter_lo, enter_hi, exit_lo, exit_hi, away;
+};
+
+/* What a function's exact durations say of a call with such bounds. */
+struct answer {
+	bool asked;
+	struct bounds bounds;
+	struct fit fit;
+	struct parts parts;
+	double weights[3]; /* of the parts */
+	double mean, spread, doubt;
+	bool any; /* some durations fit */
+};
+
+struct known {
+	struct histogram exact;
+	double sum;	   /* of the exact durations, which the histogram has to 1/64 */
+	double surplus_ns; /* what clock reads are of each */
+	double rough;	   /* what part of a duration the weights that share it out may be off */
+	uint64_t calls;	   /* with exact durations */
+	double given;	   /* what its calls got, in ticks, of loose ones */
+	double doubt;	   /* of what they got, so many times it may be another function's, or the reverse */
+	double loose;	   /* all loose ticks of the runs that its calls begin in */
+	struct step *steps;
+	uint32_t count;
+	double rank;	      /* from 0 to 1, of the last duration that was drawn */
+	struct answer answer; /* the last one: of neighbouring calls most have the same bounds */
+};
+
+#define SURPLUS_ALIKE 8 /* what clock reads take is alike in all functions but for one part in so many */
+
+#define SEEN 64 /* functions of a run that are told apart by their numbers' lowest bits */
+
+/* The run in which a function's call began last, of a thread. */
+struct seen_run {
+	uint64_t lo;
+	uint32_t function;
+};
+
+struct estimates {
+	struct known *functions;
+	uint32_t count;
+	struct seen_run (*seen)[SEEN]; /* by thread; gone once all is noted */
+	uint32_t threads;
+};
+
+static bool is_within_a_run(const struct call_closed *closed)
+{
+	return closed->exit_lo == closed->frame->enter_lo && closed->exit_hi == closed->frame->enter_hi;
+}
+
+/* True if an end has a time, or is in a run whose loose ticks are known. */
+static bool is_known_end(uint64_t lo, uint64_t hi, uint64_t loose)
+{
+	return lo == hi || loose != TRACE_LOOSE_NOT_KNOWN;
+}
+
+static bool are_runs_known(const struct call_closed *closed)
+{
+	const struct call_frame *frame = closed->frame;
+
+	return is_known_end(frame->enter_lo, frame->enter_hi, frame->enter_loose) &&
+	       is_known_end(closed->exit_lo, closed->exit_hi, closed->exit_loose);
+}
+
+static double part_of_loose(uint64_t ticks, uint64_t lo, uint64_t hi, uint64_t loose)
+{
+	return lo < hi ? (double)ticks * (double)loose / (double)(hi - lo) : 0;
+}
+
+/* How many the call got of the loose ticks of the runs in which it began and ended. */
+static double given_to(const struct call_closed *closed)
+{
+	const struct call_frame *frame = closed->frame;
+
+	if (is_within_a_run(closed))
+		return part_of_loose(closed->exit_ticks - frame->enter_ticks, frame->enter_lo, frame->enter_hi,
+				     frame->enter_loose);
+	return part_of_loose(frame->enter_hi - frame->enter_ticks, frame->enter_lo, frame->enter_hi,
+			     frame->enter_loose) +
+	       part_of_loose(closed->exit_ticks - closed->exit_lo, closed->exit_lo, closed->exit_hi,
+			     closed->exit_loose);
+}
+
+/* The run's loose ticks are in question for the function, once. */
+static void note_run(struct estimates *estimates, const struct call_closed *closed, uint64_t lo, uint64_t hi,
+		     uint64_t loose)
+{
+	const uint32_t function = closed->frame->function;
+	struct seen_run *seen = &estimates->seen[closed->thread][function % SEEN];
+
+	if (lo == hi || (seen->lo == lo && seen->function == function))
+		return;
+	estimates->functions[function].loose += (double)loose;
+	*seen = (struct seen_run){lo, function};
+}
+
+static void note_loose(struct estimates *estimates, const struct call_closed *closed)
+{
+	const struct call_frame *frame = closed->frame;
+
+	if (closed->thread >= estimates->threads || !are_runs_known(closed))
+		return;
+	estimates->functions[frame->function].given += given_to(closed);
+	note_run(estimates, closed, frame->enter_lo, frame->enter_hi, frame->enter_loose);
+	note_run(estimates, closed, closed->exit_lo, closed->exit_hi, closed->exit_loose);
+}
+
+static void note_call(void *ctx, struct walk *walk, const struct call_closed *closed)
+{
+	struct estimates *estimates = ctx;
+	const struct call_frame *frame = closed->frame;
+	uint64_t ns;
+
+	if (frame->function >= estimates->count || !frame->enter_known || closed->how == CALL_OPEN ||
+	    closed->how == CALL_LOST)
+		return;
+	if (call_is_estimated(closed)) {
+		note_loose(estimates, closed);
+		return;
+	}
+	ns = walk_running_ns(walk, closed);
+	estimates->functions[frame->function].sum += (double)ns;
+	estimates->functions[frame->function].calls++;
+	if (histogram_add(&estimates->functions[frame->function].exact, ns))
+		walk->error = -ENOMEM;
+}
+
+static const struct walk_ops noting = {.on_pop = note_call};
+
+uint64_t estimate_whole(double value)
+{
+	return value < 0x1p63 ? (uint64_t)value : INT64_MAX;
+}
+
+static double middle_of(uint64_t least)
+{
+	return least < HISTOGRAM_SPLIT ? (double)least : (double)least * (1 + 0.5 / HISTOGRAM_SPLIT);
+}
+
+/* Sum up the function's histogram, scaled to the true sum. */
+static int settle_function(struct known *known)
+{
+	uint64_t least, count;
+	double sum = 0, scale;
+	struct sums sums = {{0}};
+
+	for (uint32_t at = 0; histogram_next(&known->exact, &at, &least, &count); known->count++)
+		sum += (double)count * middle_of(least);
+	scale = sum > 0 ? known->sum / sum : 1;
+	known->steps = calloc((size_t)known->count + 1, sizeof(*known->steps));
+	if (!known->steps)
+		return -ENOMEM;
+	known->count = 0;
+	for (uint32_t at = 0; histogram_next(&known->exact, &at, &least, &count); known->count++) {
+		double ns = middle_of(least) * scale, power = (double)count;
+
+		for (unsigned i = 0; i < 4; i++, power *= ns)
+			sums.of[i] += power;
+		known->steps[known->count] = (struct step){ns, sums};
+	}
+	histogram_clear(&known->exact);
+	return 0;
+}
+
+/*
+ * What a function's part of the loose ticks may be off, for each that it got.  The parts are those that rare pieces
+ * have, of which few may be known: the interval of Agresti and Coull for a part in so many.  And what its part of the
+ * others may be off, as usual pieces are spread, too, and few may have been measured.
+ */
+static void settle_runs(struct known *known, uint64_t rare_pieces)
+{
+	double part = 0, pieces = (double)rare_pieces + 4, middle;
+
+	if (known->given > 0 && known->given < known->loose) {
+		part = known->given / known->loose;
+		middle = (part * (double)rare_pieces + 2) / pieces;
+		known->doubt = (fabs(middle - part) + 1.96 * sqrt(middle * (1 - middle) / pieces)) / part;
+	} else if (known->given > 0) {
+		part = 1;
+	}
+	known->rough = (1 - part) / sqrt(known->calls ? (double)known->calls : 1);
+}
+
+int estimates_create(struct estimates **out, const struct trace *trace, const struct view_filter *filter,
+		     struct calltap_diag *diag)
+{
+	/* All calls of a function are alike here, wanted or not: calls of others are in them. */
+	struct view_filter whole = view_filter_whole(filter);
+	struct estimates *estimates = NULL;
+	struct trace_estimates known;
+	struct walk walk;
+	int err = 0;
+
+	*out = NULL;
+	whole.to_ns = UINT64_MAX;
+	trace_estimates(trace, &known);
+	if (!known.any)
+		return 0;
+	estimates = calloc(1, sizeof(*estimates));
+	if (estimates) {
+		estimates->count = trace_function_count(trace);
+		estimates->threads = trace_thread_count(trace);
+		estimates->functions = calloc((size_t)estimates->count + 1, sizeof(*estimates->functions));
+		estimates->seen = calloc((size_t)estimates->threads + 1, sizeof(*estimates->seen));
+	}
+	if (!estimates || !estimates->functions || !estimates->seen)
+		err = -ENOMEM;
+	else
+		err = walk_run(&walk, trace, &whole, &noting, estimates, diag);
+	trace_estimates(trace, &known);
+	for (uint32_t i = 0; !err && i < estimates->count; i++) {
+		estimates->functions[i].surplus_ns = known.surplus_ticks / trace_ticks_per_ns(trace);
+		settle_runs(&estimates->functions[i], known.rare_pieces);
+		err = settle_function(&estimates->functions[i]);
+	}
+	if (err) {
+		estimates_destroy(estimates);
+		return err == -ENOMEM ? calltap_diag_set(diag, err, "out of memory for the table of functions") : err;
+	}
+	*out = estimates;
+	return 0;
+}
+
+void estimates_destroy(struct estimates *estimates)
+{
+	if (!estimates)
+		return;
+	for (uint32_t i = 0; estimates->functions && i < estimates->count; i++) {
+		histogram_clear(&estimates->functions[i].exact);
+		free(estimates->functions[i].steps);
+	}
+	free(estimates->functions);
+	free(estimates->seen);
+	free(estimates);
+}
+
+/* The number of steps with durations of ns and less. */
+static uint32_t steps_up_to(const struct known *known, double ns)
+{
+	uint32_t first = 0, end = known->count;
+
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
+
+		if (known->steps[middle].ns <= ns)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first;
+}
+
+/* Student's t for an interval of 95 of 100; with more degrees of freedom than the table has, to about 1 %. */
+static double student(double freedom)
+{
+	static const double table[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23};
+
+	if (freedom < 1)
+		return table[0];
+	return freedom < 10 ? table[(unsigned)freedom - 1] : 1.96 + 2.7 / freedom;
+}
+
+static struct fit fit_of(const struct walk *walk, const struct call_closed *closed)
+{
+	const struct call_frame *frame = closed->frame;
+	double per_ns = trace_ticks_per_ns(walk->trace), away = (double)closed->away_ticks / per_ns;
+	double entry = (double)(frame->enter_hi - frame->enter_lo) / per_ns;
+	double end = (double)(closed->exit_hi - closed->exit_lo) / per_ns;
+	double most = closed->exit_hi >= frame->enter_lo ? (double)(closed->exit_hi - frame->enter_lo) / per_ns : 0;
+	double less = fmin(entry, end), more = fmax(entry, end);
+
+	most = fmax(most - away, 0);
+	return (struct fit){{most - entry - end, most - more, most - less, most}, less > 0 ? less : 1};
+}
+
+static struct parts parts_of(const struct known *known, const struct fit *fit)
+{
+	uint32_t from = steps_up_to(known, fit->at[0]), to;
+	struct parts parts;
+
+	for (unsigned part = 0; part < 3; part++, from = to) {
+		to = steps_up_to(known, fit->at[part + 1]);
+		if (!part && fit->at[0] == fit->at[1]) /* the first corner itself fits */
+			from = to = steps_up_to(known, fit->at[0] - 1);
+		parts.from[part] = from;
+		parts.to[part] = to;
+	}
+	return parts;
+}
+
+/* The sum of a power of the durations in these steps of a part, each weighted by how well it fits. */
+static double weigh(const struct known *known, const struct fit *fit, unsigned part, uint32_t from, uint32_t to,
+		    unsigned power)
+{
+	const double slopes[3] = {1, 0, -1}, bases[3] = {-fit->at[0], fit->height, fit->at[3]};
+	double below[2] = {0}, above[2];
+
+	if (from >= to)
+		return 0;
+	for (unsigned i = 0; i < 2; i++) {
+		below[i] = from ? known->steps[from - 1].up_to.of[power + i] : 0;
+		above[i] = known->steps[to - 1].up_to.of[power + i];
+	}
+	return bases[part] * (above[0] - below[0]) + slopes[part] * (above[1] - below[1]);
+}
+
+/* The first step of a part up to which the steps from the part's first one on weigh more than rank; end: none does. */
+static uint32_t step_at(const struct known *known, const struct fit *fit, unsigned part, uint32_t from, uint32_t end,
+			double rank)
+{
+	const double base = part == 0 ? -fit->at[0] : part == 1 ? fit->height : fit->at[3];
+	const double slope = 1 - (double)part, none[2] = {0};
+	const double *below = from ? known->steps[from - 1].up_to.of : none;
+	uint32_t first = from;
+
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
+		const double *above = known->steps[middle].up_to.of;
+
+		if (base * (above[0] - below[0]) + slope * (above[1] - below[1]) <= rank)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first;
+}
+
+/* A duration such that the ones drawn for many calls with such bounds are as those that fit. */
+static uint64_t draw(struct known *known)
+{
+	const struct answer *answer = &known->answer;
+	const double *weights = answer->weights;
+	unsigned part = 0;
+	uint32_t first, end;
+	double rank;
+
+	known->rank += 0.6180339887498949; /* multiples of the golden ratio are spread evenly */
+	known->rank -= known->rank >= 1;
+	rank = known->rank * (weights[0] + weights[1] + weights[2]);
+	for (; part < 2 && rank >= weights[part]; part++)
+		rank -= weights[part];
+	first = answer->parts.from[part];
+	end = answer->parts.to[part] > first ? answer->parts.to[part] - 1 : first;
+	first = step_at(known, &answer->fit, part, first, end, rank);
+	return (uint64_t)known->steps[first < known->count ? first : known->count - 1].ns;
+}
+
+/* What the durations that fit have in common. */
+static void answer_for(struct known *known, const struct fit *fit)
+{
+	struct answer *answer = &known->answer;
+	double of[3] = {0}, calls, variance;
+
+	*answer = (struct answer){.fit = *fit, .parts = parts_of(known, fit)};
+	for (unsigned part = 0; part < 3; part++) {
+		const uint32_t from = answer->parts.from[part], to = answer->parts.to[part];
+
+		answer->weights[part] = weigh(known, fit, part, from, to, 0);
+		of[0] += answer->weights[part];
+		for (unsigned power = 1; power < 3; power++)
+			of[power] += weigh(known, fit, part, from, to, power);
+	}
+	calls = of[0] / fit->height;
+	answer->any = known->count && calls > 1e-3;
+	if (!answer->any)
+		return;
+	answer->mean = of[1] / of[0];
+	variance = fmax(of[2] / of[0] - answer->mean * answer->mean, 0) * (calls > 2 ? calls / (calls - 1) : 1);
+	answer->spread = sqrt(variance);
+	answer->doubt = calls > 2 ? student(calls - 1) * answer->spread / sqrt(calls) : answer->mean;
+}
+
+static struct bounds bounds_of(const struct call_closed *closed)
+{
+	const struct call_frame *frame = closed->frame;
+
+	return (struct bounds){frame->enter_lo, frame->enter_hi, closed->exit_lo, closed->exit_hi, closed->away_ticks};
+}
+
+static bool is_same(const struct bounds *one, const struct bounds *other)
+{
+	return one->enter_lo == other->enter_lo && one->enter_hi == other->enter_hi && one->exit_lo == other->exit_lo &&
+	       one->exit_hi == other->exit_hi && one->away == other->away;
+}
+
+/* What the function's durations say of such a call. */
+static const struct answer *ask(struct known *known, const struct walk *walk, const struct call_closed *closed)
+{
+	const struct bounds bounds = bounds_of(closed);
+
+	if (!known->answer.asked || !is_same(&known->answer.bounds, &bounds)) {
+		const struct fit fit = fit_of(walk, closed);
+
+		answer_for(known, &fit);
+		known->answer.asked = true;
+		known->answer.bounds = bounds;
+	}
+	return &known->answer;
+}
+
+/* The mean of the durations that fit; false: there are none. */
+static bool mean_that_fits(struct known *known, struct estimate *estimate)
+{
+	const struct answer *answer = &known->answer;
+	const struct fit *fit = &answer->fit;
+
+	if (!answer->any)
+		return false;
+	/* Clocks were read in the exact ones, as in the pieces of which weights are made. */
+	estimate->other_ns = fmax(answer->mean - known->surplus_ns, answer->mean / 8);
+	estimate->other_ns = fmin(fmax(estimate->other_ns, fit->at[0]), fit->at[3]);
+	estimate->spread_ns = answer->spread;
+	estimate->doubt_ns = answer->doubt;
+	estimate->drawn_ns =
+		estimate_whole((double)draw(known) * (answer->mean > 0 ? estimate->ns / answer->mean : 1) + 0.5);
+	return true;
+}
+
+/* What the sharing out of runs' times leaves in doubt; where that is not known, what exact calls say. */
+static double loose_of(const struct known *known, const struct walk *walk, const struct call_closed *closed,
+		       const struct estimate *estimate)
+{
+	if (!are_runs_known(closed))
+		return estimate->doubt_ns + fabs(estimate->other_ns - estimate->ns);
+	return known->surplus_ns / SURPLUS_ALIKE + estimate->ns * known->rough +
+	       given_to(closed) * known->doubt / trace_ticks_per_ns(walk->trace);
+}
+
+void estimate_call(struct estimates *estimates, const struct walk *walk, const struct call_closed *closed,
+		   struct estimate *estimate)
+{
+	/* Behind the last function there is one of which nothing is known. */
+	const uint32_t function = closed->frame->function;
+	struct known *known = &estimates->functions[function < estimates->count ? function : estimates->count];
+	const struct fit *fit = &ask(known, walk, closed)->fit;
+	double least = fmax(fit->at[0], 0), most = fit->at[3], shown;
+
+	shown = (double)(closed->exit_ticks - closed->frame->enter_ticks) - (double)closed->away_ticks;
+	shown = fmin(fmax(shown / trace_ticks_per_ns(walk->trace), least), most);
+	*estimate = (struct estimate){.ns = shown, .other_ns = shown, .drawn_ns = estimate_whole(shown)};
+	if (least >= most / 2) {
+		/* A call that is long beside what is not known of it is anywhere between its bounds. */
+		estimate->spread_ns = fmax(most - shown, shown - least) / sqrt(3);
+		return;
+	}
+	if (!mean_that_fits(known, estimate))
+		estimate->doubt_ns = fmax(most - shown, shown - least);
+	estimate->loose_ns = function < estimates->count ? loose_of(known, walk, closed, estimate) : estimate->doubt_ns;
+}

@@ -1,0 +1,98 @@
+/*
+ * Helpers COUNT, FIND and LOOKUP (count.h): called by programs.  Context: probe.
+ */
+#include <base/mem.h>
+#include <calltap/abi/control.h>
+#include <probe/count.h>
+#include <probe/maps.h>
+#include <probe/program.h>
+
+static struct calltap_map *counts;
+static bool of_one_process, of_newest;
+
+void probe_counts_set(struct calltap_map *next, uint32_t flags)
+{
+	of_one_process = flags & CALLTAP_COUNTS_ONE;
+	of_newest = flags & CALLTAP_COUNTS_NEWEST;
+	__atomic_store_n(&counts, next, __ATOMIC_RELEASE); /* pairs with probe_help_count() */
+}
+
+/* Threads' blocks lie at distances of all kinds. */
+static uint32_t lane_of(const struct probe_thread *thread)
+{
+	return (uint32_t)((uint64_t)thread * 0x9e3779b97f4a7c15u >> 32);
+}
+
+/*
+ * Whole words, with zeros behind the last byte.  Word by word: that is what the program has just stored, and a copy by
+ * bytes, or of more than there is, would wait for it.
+ */
+static void make_key(uint64_t key[CALLTAP_MAP_KEY_WORDS], const unsigned char *from, uint32_t size,
+		     const struct probe_run *run)
+{
+	uint32_t whole = size / 8, words = (run->used + 7) / 8;
+
+	for (uint32_t i = 0; i < whole; i++)
+		__builtin_memcpy(&key[i], from + (uint64_t)i * 8, 8);
+	for (uint32_t i = whole; i < words; i++)
+		key[i] = 0;
+	for (uint32_t i = whole * 8; i < size; i++)
+		((unsigned char *)key)[i] = from[i];
+	if (run->used > size)
+		memcpy((unsigned char *)key + size, run->bytes + size, run->used - size);
+}
+
+struct calltap_map *probe_counts(void)
+{
+	struct calltap_map *map = __atomic_load_n(&counts, __ATOMIC_ACQUIRE); /* with probe_counts_set() */
+
+	/* The kernel clears `wiped` in a forked child. */
+	return of_one_process && !probe_context.wiped->alive ? NULL : map;
+}
+
+/* The event's bytes as a key; false: there is none.  `context` is the first member of a run. */
+static inline bool take_key(uint64_t key[CALLTAP_MAP_KEY_WORDS], const struct calltap_program_context *context,
+			    const void *from, uint64_t size)
+{
+	const struct probe_run *run = (const struct probe_run *)context;
+
+	if (size > run->used)
+		return false;
+	if (run->used <= CALLTAP_MAP_KEY)
+		make_key(key, from, (uint32_t)size, run);
+	return true;
+}
+
+uint64_t probe_help_count(struct calltap_program_context *context, const void *from, uint64_t size)
+{
+	struct calltap_map *map = probe_counts();
+	uint32_t used = ((const struct probe_run *)context)->used, lane = lane_of(probe_self());
+	uint64_t key[CALLTAP_MAP_KEY_WORDS];
+
+	if (!map || !take_key(key, context, from, size))
+		return 0;
+	if (of_newest)
+		map_count_newest(map, key, used, lane);
+	else
+		map_count(map, key, used, lane);
+	return 0;
+}
+
+uint64_t probe_help_find(struct calltap_program_context *context, const void *from, uint64_t size)
+{
+	struct calltap_map *map = probe_counts();
+	uint64_t key[CALLTAP_MAP_KEY_WORDS];
+
+	return map && take_key(key, context, from, size) ? map_find(map, key, ((const struct probe_run *)context)->used)
+							 : 0;
+}
+
+/* The verifier has seen that the number is of a map, and that four bytes of the index are there. */
+uint64_t probe_help_lookup(uint64_t number, const void *index)
+{
+	struct calltap_map *map = probe_counts();
+	uint32_t at;
+
+	__builtin_memcpy(&at, index, sizeof(at));
+	return map ? (uint64_t)map_lookup(map, (uint32_t)number, at, lane_of(probe_self())) : 0;
+}

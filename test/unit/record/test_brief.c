@@ -1,0 +1,268 @@
+/* Which functions' calls lose their times, from sub-buffers made by hand; and the tick's rows. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <calltap/abi/record.h>
+#include <host/brief/brief.h>
+#include <host/brief/ticker.h>
+#include <host/target/clock.h>
+
+#include "support.h"
+
+#define SHORT	  1000u /* ticks */
+#define WORDS_MAX 8192
+
+static struct brief *brief;
+static struct brief_calls *calls;
+static uint64_t words[WORDS_MAX], now = 1000;
+static size_t count;
+
+static int begin(void **state)
+{
+	const struct brief_options options = {.small = 64, .tick_ns = 100000, .every = 2};
+
+	assert_int_equal(brief_create(&brief, &options), 0);
+	assert_int_equal(brief_start(brief, SHORT, 1, NULL), 0);
+	calls = NULL;
+	count = 0;
+	return 0;
+}
+
+static int end(void **state)
+{
+	free(calls);
+	brief_destroy(brief);
+	return 0;
+}
+
+static void put(enum calltap_record_kind kind, uint32_t id, uint64_t later)
+{
+	assert_true(count < WORDS_MAX);
+	now += later;
+	words[count++] = calltap_record_make(kind, id, (uint32_t)now);
+}
+
+static void call(uint32_t id, uint64_t ticks)
+{
+	put(CALLTAP_REC_ENTRY, id, 10);
+	put(CALLTAP_REC_EXIT, id, ticks);
+}
+
+static uint32_t half(enum calltap_record_kind kind, uint32_t id)
+{
+	return (uint32_t)kind << CALLTAP_RECORD_ID_BITS | id;
+}
+
+static void put_halves(uint32_t first, uint32_t second)
+{
+	assert_true(count < WORDS_MAX);
+	words[count++] = (uint64_t)second << 32 | first;
+}
+
+static void look(void)
+{
+	brief_look(brief, &calls, words, count, 1000);
+	count = 0;
+}
+
+static void short_and_often_becomes_brief(void **state)
+{
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS - 1; i++)
+		call(1, 50);
+	look();
+	assert_int_equal(brief_count(brief), 0);
+	call(1, 50);
+	look();
+	assert_int_equal(brief_count(brief), 1);
+}
+
+static void what_is_long_at_times_stays(void **state)
+{
+	for (uint32_t i = 0; i < 10 * RECORD_SHORT_CALLS; i++)
+		call(1, i % 50 ? 50 : SHORT);
+	look();
+	assert_int_equal(brief_count(brief), 0);
+}
+
+static void callers_are_told_from_what_they_call(void **state)
+{
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++) {
+		put(CALLTAP_REC_ENTRY, 1, 10);
+		call(2, 50);
+		put(CALLTAP_REC_EXIT, 1, 2 * SHORT);
+	}
+	look();
+	assert_int_equal(brief_count(brief), 1); /* 2 */
+	/* Those that have no time now say nothing of it, nor of the caller's order. */
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++) {
+		put(CALLTAP_REC_ENTRY, 3, 10);
+		put_halves(half(CALLTAP_REC_BRIEF_ENTRY, 2), half(CALLTAP_REC_BRIEF_EXIT, 2));
+		put(CALLTAP_REC_EXIT, 3, 100);
+	}
+	look();
+	assert_int_equal(brief_count(brief), 2);
+}
+
+static void samples_bring_it_back(void **state)
+{
+	brief_begin(brief, 1, 40, "");
+	assert_int_equal(brief_count(brief), 1);
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++) {
+		put_halves(half(CALLTAP_REC_BRIEF_ENTRY, 1), half(CALLTAP_REC_BRIEF_EXIT, 1));
+		put_halves(half(CALLTAP_REC_BRIEF_ENTRY, 1), CALLTAP_RECORD_PAD);
+		put(CALLTAP_REC_EXIT, 1, 5 * SHORT); /* behind a tick: when it was entered is not known */
+		call(1, i % 10 ? 50 : SHORT);
+	}
+	look();
+	assert_int_equal(brief_count(brief), 0);
+}
+
+static void large_ones_do_not_begin_so(void **state)
+{
+	brief_begin(brief, 1, 65, "");
+	brief_begin(brief, 2, 0, "");
+	brief_begin(brief, 1u << 20, 8, ""); /* beyond the file */
+	assert_int_equal(brief_count(brief), 0);
+}
+
+static void what_is_known_comes_first(void **state)
+{
+	static const struct record_known known[] = {{(char *)"a_long_one", false}, {(char *)"short_one", true}};
+	const struct brief_options options = {
+		.known = known, .known_count = 2, .small = 64, .tick_ns = 100000, .every = 2};
+	struct brief *other;
+
+	assert_int_equal(brief_create(&other, &options), 0);
+	brief_begin(other, 1, 8, "a_long_one");
+	assert_int_equal(brief_count(other), 0);
+	brief_begin(other, 2, 4000, "short_one");
+	brief_begin(other, 3, 4000, "another");
+	assert_int_equal(brief_count(other), 1);
+	brief_begin(other, 4, 8, "another");
+	assert_int_equal(brief_count(other), 2);
+	brief_destroy(other);
+}
+
+/* Anything may stand in a ring. */
+static void nonsense_is_taken(void **state)
+{
+	uint64_t noise = 88172645463325252u;
+
+	for (int round = 0; round < 200; round++) {
+		for (count = 0; count < WORDS_MAX; count++) {
+			noise ^= noise << 13, noise ^= noise >> 7, noise ^= noise << 17;
+			words[count] = noise;
+		}
+		look();
+	}
+	for (count = 0; count < WORDS_MAX; count++)
+		words[count] = calltap_record_make(CALLTAP_REC_ENTRY, 7, (uint32_t)count);
+	look();
+	for (count = 0; count < WORDS_MAX; count++)
+		words[count] = calltap_record_make(CALLTAP_REC_EXIT, 7, (uint32_t)count);
+	look();
+}
+
+/* A value that stays for longer than the span is a row, which holds all of that time. */
+static void check_late(bool by_ns)
+{
+	uint64_t word = 0, before, after;
+	struct calltap_file_late *rows;
+	struct ticker *ticker;
+	size_t rows_count;
+	int error;
+
+	/* No tick of the thread's own comes meanwhile. */
+	assert_int_equal(ticker_start(&ticker, &word, 900000000, by_ns, false), 0);
+	before = word;
+	assert_true(before != 0 && ticker_span(ticker) > 0);
+	rows = ticker_take(ticker, &rows_count, &error);
+	assert_int_equal(error, 0);
+	assert_int_equal(rows_count, 0); /* not late */
+	assert_null(rows);
+	assert_true(word != before);
+	ticker_stop(ticker);
+	/* A span of two nanoseconds: each is late. */
+	assert_int_equal(ticker_start(&ticker, &word, 1, by_ns, false), 0);
+	before = word;
+	usleep(2000);
+	after = word; /* before the take: the ticker's thread goes on after it */
+	rows = ticker_take(ticker, &rows_count, &error);
+	assert_true(rows_count > 0 && rows[0].from <= before && rows[rows_count - 1].to >= after);
+	for (size_t i = 1; i < rows_count; i++)
+		assert_true(rows[i].from <= rows[i - 1].to); /* no time between them is in none */
+	free(rows);
+	ticker_stop(ticker);
+}
+
+/* Points in time at random: no step is shorter than half of what it is on average, none is like the one before. */
+static void moments_are_at_random(void **state)
+{
+	uint64_t word = 0, last, step = 0, alike = 0, seen = 0;
+	struct calltap_file_late *rows;
+	struct ticker *ticker;
+	size_t rows_count;
+	int error;
+
+	assert_int_equal(ticker_start(&ticker, &word, 1000000, true, true), 0);
+	for (last = __atomic_load_n(&word, __ATOMIC_SEQ_CST); seen < 30;) {
+		uint64_t present = __atomic_load_n(&word, __ATOMIC_SEQ_CST);
+
+		if (present == last)
+			continue;
+		if (seen++) {
+			assert_true(present - last >= 500000);
+			alike += present - last > step - step / 1000 && present - last < step + step / 1000;
+		}
+		step = present - last;
+		last = present;
+	}
+	assert_true(alike < 10);
+	assert_true(ticker_stays(ticker).mean >= 500000 && ticker_stays(ticker).longest >= ticker_stays(ticker).mean);
+	usleep(5000);
+	rows = ticker_take(ticker, &rows_count, &error);
+	assert_null(rows);
+	ticker_stop(ticker);
+}
+
+static void late_ticks_are_rows(void **state)
+{
+	check_late(false);
+	check_late(true);
+}
+
+/* An emulated target's clock: what is short in its ticks is known when its rate is, and nothing is told before. */
+static void nothing_is_short_without_a_rate(void **state)
+{
+	const struct brief_options options = {.small = 64, .tick_ns = 100000, .every = 2};
+	struct clock_line line = {0};
+
+	calls = NULL;
+	count = 0;
+	assert_int_equal(brief_create(&brief, &options), 0);
+	assert_int_equal(brief_start(brief, SHORT, 0, &line), 0);
+	assert_int_equal(brief_write(brief, NULL), 0);
+	for (unsigned i = 0; i < 2 * RECORD_SHORT_CALLS; i++)
+		call(7, 10);
+	look();
+	assert_int_equal(brief_count(brief), 0);
+	end(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(short_and_often_becomes_brief, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_long_at_times_stays, begin, end),
+		cmocka_unit_test_setup_teardown(callers_are_told_from_what_they_call, begin, end),
+		cmocka_unit_test_setup_teardown(samples_bring_it_back, begin, end),
+		cmocka_unit_test_setup_teardown(large_ones_do_not_begin_so, begin, end),
+		cmocka_unit_test(what_is_known_comes_first),
+		cmocka_unit_test_setup_teardown(nonsense_is_taken, begin, end),
+		cmocka_unit_test(nothing_is_short_without_a_rate),
+		cmocka_unit_test(late_ticks_are_rows),
+		cmocka_unit_test(moments_are_at_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
