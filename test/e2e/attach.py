@@ -809,6 +809,7 @@ def long_handler(stack=""):
                 expect(finish(tool.process) == 1, f"the tool ended with {tool.process.returncode}: {tool.said()!r}")
             said = tool.said()
             expect("is in a signal handler that has interrupted a traced call" in said, f"it said {said!r}")
+            expect("differ from its files" not in said or "that the agent watches while it stays" in said, f"it said {said!r}")
             done = attach_for(case, program, 0.1)
             expect(done.status == 2 and "is in a signal handler" in done.stderr, f"status {done.status}: {done.stderr!r}")
             os.kill(program.pid, signal.SIGUSR2)
@@ -938,6 +939,7 @@ CASES = {"attach": attached}
 SINGLE = {
     "attach-interrupted": ended_by(signal.SIGINT),
     "attach-terminated": ended_by(signal.SIGTERM),
+    "attach-hung-up": ended_by(signal.SIGHUP),
     "attach-duration": for_a_time,
     "attach-program-ends": program_gone(Program.end),
     "attach-program-killed": program_gone(lambda program: os.kill(program.pid, signal.SIGKILL)),

@@ -3,7 +3,6 @@ import collections
 import json
 
 from harness import expect
-from values import need
 
 NAMES = {"0": "SMALL", "5": "LARGE", "77": "ODD"}
 
@@ -15,7 +14,6 @@ def rows(case, *arguments):
 
 
 def sorted_out(case):
-    need(case)
     case.as_it_is = True
     program = case.program("valued.c", variant="-debug", flags=["-g", "-O1"])
     done = case.record([program], ["-a", "-l", "weigh", "-l", "descend"], log=False)
@@ -53,7 +51,6 @@ def refused(case):
 
 def losses(case):
     """What is missing in the counts is said, as in every report."""
-    need(case)
     done = case.record([case.program("tells.c"), "busy", "80"], ["--mode", "drop", "-b", "8K", "-l", "twice", "-A", "twice:n=arg1:s32"], log=False)
     expect(done.status == 0, f"{done.status}: {done.stderr}")
     lost = [json.loads(case.run([case.tool, "report", "--json", *by, "-i", case.trace_path]).stdout)["lost"] for by in ([], ["--by", "twice(n)"])]

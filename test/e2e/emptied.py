@@ -4,7 +4,7 @@ import shutil
 import time
 
 from endings import wait_for
-from harness import Process, Skip, expect, stop
+from harness import Process, Skip, copied, expect, settled, stop
 from musl import by_musl
 
 AS_IT_IS = True  # what is executed by system programs, too
@@ -51,7 +51,7 @@ def others(user):
         if os.geteuid():
             raise Skip("only root can make a file another user's")
         path = os.path.join(case.folder, "others")
-        shutil.copy(case.program("emptied.c"), path)
+        copied(case.program("emptied.c"), path)
         os.chown(path, user, user)
         os.chmod(path, 0o6755)
         return path
@@ -80,7 +80,7 @@ def script(case):
     with open(path, "w", encoding="ascii") as file:
         file.write(f"#!{case.program('emptied.c')} shows\n")
     os.chmod(path, 0o755)
-    return path
+    return settled(path)
 
 
 def by_script(case):
@@ -118,6 +118,7 @@ def fails(case):
     text = os.path.join(case.folder, "text")
     with open(text, "w", encoding="ascii") as file:
         file.write("no program\n")
+    settled(text)
     for mode in (0o644, 0o755):
         os.chmod(text, mode)
         same(case, [case.program("emptied.c"), "fails", text])

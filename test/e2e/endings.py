@@ -121,6 +121,34 @@ def interrupted(case):
     case.readable()
 
 
+def hung_up(case):
+    """SIGHUP of the tool alone: the trace is complete, and the program goes on; under nohup nothing ends."""
+    output, process = start(case, case.record_command([case.program("spin.c"), "2000"]))
+    try:
+        wait_for(output, "running")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGHUP)
+        status = finish(process)
+        with open(output, encoding="utf-8", errors="replace") as file:
+            expect("done well" not in file.read(), "the tool waited for the program's end")
+        wait_for(output, "done well")
+    finally:
+        stop(process)
+    expect(status == 130, f"exit status {status}, not that of a program that still runs")
+    trace = case.trace()
+    expect(trace.called().get("step", 0) > 1000, "the trace is empty")
+    case.readable()
+    output, process = start(case, ["nohup", *case.record_command([case.program("spin.c"), "500"])])
+    try:
+        wait_for(output, "running")
+        process.send_signal(signal.SIGHUP)
+        status = finish(process)
+        wait_for(output, "done well")
+    finally:
+        stop(process)
+    expect(status == 0, f"exit status {status} under nohup")
+
+
 def early_kills(case):
     """kill -9 of the program or the tool at many moments, starting before the first instruction."""
     program = case.program("spin.c")
@@ -185,6 +213,7 @@ SINGLE = {
     "program-killed": program_killed,
     "tool-killed": tool_killed,
     "interrupted": interrupted,
+    "hung-up": hung_up,
     "early-kills": early_kills,
     "full-disk": full_disk,
     "special-file": special_file,

@@ -10,6 +10,7 @@ import sys
 import tracefile
 from endings import finish, start, wait_for
 from harness import Skip, expect, stop
+from typed import compiled
 
 
 def processes(shape):
@@ -59,6 +60,42 @@ def sandbox(way, what, options=()):
         expect(("sandbox" in trace.info) == told, f"info has {sorted(trace.info)}")
         case.readable()
     return test
+
+
+SHUT_IN = r'''#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+__attribute__((noinline)) int leaf(int n) { __asm__ volatile(""); return n * 2; }
+static void *run(void *number) { for (int i = 0; i < 50; i++) leaf(i); return number; }
+int main(void)
+{
+	struct sock_filter filter[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)},
+		{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_madvise}, {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM}, {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+	struct sock_fprog program = {4, filter};
+	pthread_t thread;
+	leaf(1);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) || pthread_create(&thread, NULL, run, NULL))
+		return 9;
+	pthread_join(thread, NULL);
+	return 4;
+}
+'''
+
+
+def remedy_in_sandbox(case):
+    """A thread that begins in a sandbox is not recorded, and the message says what helps; that does."""
+    case.need_feature("seccomp")
+    program = compiled(case, "shut", SHUT_IN, "cc", "-O0", "-fpatchable-function-entry=16,14", "-pthread")
+    outcome = case.record([program], ("-l", "leaf"), log=False)
+    expect(outcome.status == 4 and "50 calls were not recorded" in outcome.stderr, f"{outcome.status} {outcome.stderr}")
+    expect("-p function" in outcome.stderr and "(-b)" not in outcome.stderr, f"stderr says {outcome.stderr!r}")
+    outcome = case.record([program], ("-l", "leaf", "-p", "function"), log=False)
+    expect(outcome.status == 4 and case.trace().called() == {"leaf": 51}, f"{case.trace().called()} {outcome.stderr}")
 
 
 def left_in_sandbox(case):
@@ -302,6 +339,19 @@ def limited(limit, emulated=None):
     return test
 
 
+def small_stack(case):
+    """The limit of the stack is the program's, as it was; the tool itself reads debug information on a stack of its own."""
+    program = compiled(case, "lines", "int main(void) { return 7; }\n" + "".join(f"int f{n}(int x)\n{{\n\treturn x + {n};\n}}\n" for n in range(3000)),
+                       "cc", "-O0", "-g", "-fpatchable-function-entry=5")
+    for command, status in (([program], 7), (["sh", "-c", "ulimit -s; exit 9"], 9)):
+        outcomes = [case.run(["sh", "-c", 'ulimit -s 100 || exit 77; exec "$@"', "sh", *line])
+                    for line in (command, case.record_command(command, ["--allow-no-sites"]))]
+        expect(outcomes[0].status == status, f"untraced {outcomes[0].status}")
+        expect((outcomes[1].status, outcomes[1].stdout) == (status, outcomes[0].stdout), f"{outcomes[1].status}: {outcomes[1].stderr[-300:]}")
+    done = case.run(["sh", "-c", 'ulimit -s 100; exec "$@"', "sh", *case.record_command([program])])
+    expect(done.status == 7 and case.trace().called().get("main") == 1, f"{done.status} {done.stderr}")
+
+
 def no_room(case):
     """Address space for the program alone: it runs untraced, and that is said."""
     plain, traced = case.under("ulimit -v 50000", [case.program("surroundings.c"), "nothing"])
@@ -406,6 +456,8 @@ def short_of_memory(kind, limits, *options):
 
 SINGLE = {
     # An emulator says what it has to say on the first three, which therefore are none of the agent's.
+    "sandbox-new-thread": remedy_in_sandbox,
+    "limited-s100-of-the-tool": on_own_cpu(small_stack),
     "limited-n5": limited("-n 5", "-n 8"),
     **{f"limited{limit.replace(' ', '')}": limited(limit) for limit in ("-s 128", "-v 120000", "-l 0", "-f 0", "-c 0")},
     **{f"changed-{name}": changed(script) for name, script in CHANGED.items()},
@@ -414,6 +466,7 @@ SINGLE = {
     "no-room": no_room,
     "little-room": on_own_cpu(little_room),
     "short-of-addresses": on_own_cpu(short_of_memory("v", (16000, 24000, 40000, 60000, 90000, 140000, 250000))),
+    "short-of-addresses-adaptive": on_own_cpu(short_of_memory("v", (16000, 24000, 40000, 60000, 140000), "--time", "adaptive", "--time-small", "100000")),
     "short-of-addresses-values": on_own_cpu(short_of_memory("v", (24000, 60000, 105000, 150000, 170000, 250000, 700000), "-A", "step:n=arg1")),
     "short-of-data": on_own_cpu(short_of_memory("d", (2000, 20000, 60000, 150000), "-A", "step:n=arg1")),
     "changed-no-proc": changed("true", how="no-proc"),

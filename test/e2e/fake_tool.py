@@ -20,7 +20,8 @@ class Tool:
     """The listening end, the program, and its agent's connection once it is there."""
 
     def __init__(self, case, agent, command):
-        self.name, self.key = "calltap-" + secrets.token_hex(16), secrets.randbits(64)
+        # Not as a session's: come_as_stranger() connects to each of those that it finds.
+        self.name, self.key = "calltap-test-" + secrets.token_hex(16), secrets.randbits(64)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(b"\0" + self.name.encode())
         self.listener.listen(8)
@@ -39,7 +40,8 @@ class Tool:
         self.accept()
         data, _ = wire.receive(self.connection)
         expect(wire.kind_of(data) == wire.HELLO, f"the agent says {data!r} instead of HELLO")
-        expect(struct.unpack_from("<Q", data, wire.KEY_OFFSET)[0] == self.key, "the HELLO does not have the session's key")
+        expect(struct.unpack_from("<Q", data, wire.KEY_OFFSET)[0] == self.key,
+               f"the HELLO does not have the session's key {self.key:#x}: {data.hex()}")
 
     def send(self, data, descriptors=()):
         return wire.send(self.connection, data, descriptors)

@@ -12,7 +12,7 @@ import sys
 from errno import (EACCES, EAGAIN, ECONNREFUSED, ECONNRESET, EINTR, EINVAL, EIO, EMFILE, ENOENT, ENOMEM, ENOSPC, ENOSYS,
                    EPERM)
 
-from harness import Failure, expect
+from harness import Failure, copied, expect
 
 JOBS = 4
 SHORT = (1, 2, 3)  # which calls of a kind fail in the short test, and the last one
@@ -66,7 +66,7 @@ class Bench:
         tree = os.path.join(self.case.folder, "tree")
         for name in ("cmd", "agent"):
             os.makedirs(os.path.join(tree, name))
-        self.tool = shutil.copy(self.case.tool, os.path.join(tree, "cmd", "calltap"))
+        self.tool = copied(self.case.tool, os.path.join(tree, "cmd", "calltap"))
         place, cpu = os.path.join(tree, "agent"), self.case.cpu
         if not cpu.native:  # the folder lies beside that of the agent for this machine's CPU
             shutil.copy(self.case.built("src", "agent", "libcalltap-agent.so"), place)

@@ -15,7 +15,8 @@ from endings import finish, start, wait_for
 from environment import copies
 from harness import Skip, expect, stop
 
-OVERWRITE = ["--mode", "overwrite", "-b", "64K"]
+# Room for 30 ms of test/prog/spin.c: a snapshot that takes as long, on a busy machine, still has some of it.
+OVERWRITE = ["--mode", "overwrite", "-b", "512K"]
 MEMORY = "/dev/shm"
 
 

@@ -13,10 +13,11 @@ import fake_agent
 import fake_tool
 import wire
 from endings import finish, start, stop, wait_for
-from harness import Process, Skip, expect
+from harness import Process, Skip, expect, settled
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+HEAD = 256  # bytes of a region's pointer table (ARCH_REGION_HEAD)
 NOBODY = 65534
 
 
@@ -93,7 +94,7 @@ def hostile_plans(case):
                 offset, length = site_in(case.cpu, base + address, memory.read(32))
                 memory.seek(base + address + offset)
                 old = memory.read(length)
-            chosen = {"address": base + address + offset, "stub_off": 256, "old": old, "length": length, "body_off": length}
+            chosen = {"address": base + address + offset, "stub_off": HEAD + 64, "old": old, "length": length, "body_off": length}
             chosen.update((key, value) for key, value in wrong.items() if key in SITE_KEYS)
             how = {key: value for key, value in wrong.items() if key not in SITE_KEYS}
             low = how.pop("low", base & -wire.PAGE)
@@ -123,7 +124,7 @@ def hostile_plans(case):
     manners += [planning("unmapped address, object everywhere", address=4096, low=0, high=1 << 46),
                 planning("kernel address, object everywhere", address=(1 << 64) - 4096, low=0, high=(1 << 64) - 1),
                 planning("object upside down", low=1 << 40, high=1 << 20), planning("no object", low=0, high=0)]
-    manners += [planning(f"stub at {value:#x}", stub_off=value) for value in (0, 8, 4096 + 192, 1 << 20, (1 << 32) - 1)]
+    manners += [planning(f"stub at {value:#x}", stub_off=value) for value in (0, 8, 4096 + HEAD, 1 << 20, (1 << 32) - 1)]
     manners += [planning(f"length {value}", length=value) for value in (0, 1, 16, 200)]
     manners += [planning("short, trampoline outside", length=2, tramp_off=-128, low=0, high=1 << 47, address=4096),
                 planning("body before its site", body_off=0),
@@ -200,6 +201,7 @@ def readable_copies(*paths):
             os.chmod(inner, 0o755)
             for name in names:
                 os.chmod(os.path.join(inner, name), 0o644)
+                settled(os.path.join(inner, name))
         yield folder
 
 
@@ -231,7 +233,7 @@ def come_as_stranger(case, scripts):
 
 def stranger_as_tool(case):
     """A process of another user listens where the tool should be: the agent says not a word to it."""
-    name = "calltap-" + os.urandom(16).hex()
+    name = "calltap-test-" + os.urandom(16).hex()  # not as a session's: see come_as_stranger()
     script = ("import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
               f"s.bind(b'\\0{name}'); s.listen(); print('listening', flush=True)\n"
               "c, _ = s.accept()\ntry:\n    print('heard', len(c.recv(4096)), flush=True)\n"

@@ -2,14 +2,13 @@
 import glob
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
 
 import builds
 from endings import finish
-from harness import expect
+from harness import copied, expect
 from steer import own_place
 from steering import Program
 
@@ -45,7 +44,7 @@ def fake_tool(case):
     source = os.path.join(builds.PROGRAMS, "liar.c")
     for folder in ("cmd", "agent"):
         os.mkdir(os.path.join(case.folder, folder))
-    tool = shutil.copy(case.tool, os.path.join(case.folder, "cmd"))
+    tool = copied(case.tool, os.path.join(case.folder, "cmd"))
     library = os.path.join(case.folder, "agent", "libcalltap-agent.so")
     include = os.path.join(os.path.dirname(os.path.dirname(builds.PROGRAMS)), "include")
     done = case.run([*case.cpu.compiler("gcc"), "-D_GNU_SOURCE", "-O2", "-shared", "-fPIC", "-pthread", f"-I{include}", source,

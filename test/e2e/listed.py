@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import time
 
-from harness import Process, Skip, expect, stop
+from harness import Process, Skip, copied, expect, stop
 
 LIBRARY = "libc.so.6:mem*"
 
@@ -41,8 +41,8 @@ def of_process(case):
     replaced since; a number that is no process is told."""
     case.need_native("programs as distributed")
     program, other = os.path.join(case.folder, "sleeper"), os.path.join(case.folder, "other")
-    shutil.copy("/bin/sleep", program)
-    shutil.copy("/bin/true", other)
+    copied("/bin/sleep", program)
+    copied("/bin/true", other)
     wanted, wanted_library = files(case, program), files(case, program, LIBRARY)
     running = Process([program, "100"], stdin=subprocess.DEVNULL, start_new_session=True)
     try:

@@ -15,7 +15,7 @@ import programs
 import steer
 import watch
 from endings import wait_for
-from harness import Skip, expect
+from harness import Skip, expect, settled
 from steering import Program, Tool, clean, look
 
 
@@ -38,6 +38,7 @@ def old_loader(case):
     with open(path, "wb") as file:
         file.write(loader.replace(b"\0membarrier\0", b"\0membarrieX\0"))
     os.chmod(path, 0o755)
+    settled(path)
     return [f"-Wl,--dynamic-linker={path}"]
 
 

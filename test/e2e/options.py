@@ -1,4 +1,5 @@
 """Options of record and their effects, tried on one build: filters, limits, modes, tracers, and errors."""
+import json
 import os
 
 from harness import expect
@@ -76,6 +77,8 @@ def mode(name):
             expect(0 < entered <= dives, f"{entered} of {dives} calls recorded")
         if name == "drop":
             expect(entered == dives or lost, "calls are missing and no loss is reported")
+            told = json.loads(case.run([case.tool, "report", "--json", "-i", case.trace_path]).stdout)["lost"]
+            expect(told == lost, f"report tells of {told} lost records, the threads have lost {lost}")
         if name == "overwrite":
             expect(entered < dives, "all calls were kept in a buffer that is too small for them")
         case.readable()

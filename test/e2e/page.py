@@ -7,7 +7,7 @@ import re
 import shutil
 
 from browser import Browser
-from harness import expect
+from harness import expect, settled
 
 COUNTS = {"page_round", "page_leaf", "page_descend", "main"}
 HOSTILE = {"a": b"</script><script>document.title='broken'</script><img src=x>", "b": b"\xff\xfe\x1b[2J\x07\"'\\<!--\xe2\x80\xae<b>x"}
@@ -208,12 +208,59 @@ def untimed(case):
     expect(set(page.columns["box.ns"]) == {0}, "calls without a duration have one")
 
 
+def estimates(case):
+    """What `report` marks as an estimate the page marks, too: in its data, and in the cells of its table."""
+    case.as_it_is = True
+    traced = case.record([case.program("page.c"), "3000"], ["--time", "adaptive", "--time-small", "1000000", "--time-sample", "3"], log=False)
+    expect(traced.status == 0, traced.stderr)
+    page, report = page_of(case), report_of(case)
+    rows, text = {row["function"]: row for row in report["rows"]}, case.run([case.tool, "report", "-i", case.trace_path]).stdout
+    expect(page.head["estimated"]["exact"] == sum(row["exact_calls"] for row in report["rows"]), f"{page.head['estimated']}")
+    expect(page.head["estimated"]["exact"] < page.head["estimated"]["calls"], "all calls have their own times")
+    marked = {line.split()[-1]: "~" in line for line in text.splitlines() if line.split() and line.split()[-1] in rows}
+    expect(len(marked) > 3 and any(marked.values()), f"no row is an estimate: {text}")
+    for name, row in page.table().items():  # long names are cut on both sides
+        expect(name not in marked or bool(row["table.about"]) == marked[name], f"{name}: {row}, and {marked.get(name)} in the report")
+    flags = page.columns["box.flags"]
+    expect(any(flag & 64 for flag in flags), "no call of the time line is an estimate")
+    browser = Browser(case.folder)
+    try:
+        browser.open(os.path.join(case.folder, "page.html"))
+        browser.key("3")
+        cells = browser.run("[...document.querySelectorAll('#table-body tr')].map(row => row.textContent)")
+        expect(any("~" in cell for cell in cells) and len(cells) == len(rows), f"{cells}")
+        browser.key("4")
+        expect("have times of their own" in browser.run("document.getElementById('facts-text').textContent"), "the view Trace does not tell")
+        expect(not browser.complaints(), f"the browser complains: {browser.complaints()}")
+    finally:
+        browser.close()
+
+
+def unfinished(case):
+    """Calls that have not ended are counted in the table by the word that `report` has for them."""
+    case.as_it_is = True
+    traced = case.record([case.program("exits.c")], [], log=False)
+    page, rows = page_of(case), {row["function"]: row for row in report_of(case)["rows"]}
+    expect(rows["main"]["calls"] == 0 and rows["main"]["unfinished"] == 1, f"main has ended: {rows['main']}, {traced.stderr}")
+    check_table(page, list(rows.values()))
+    browser = Browser(case.folder)
+    try:
+        browser.open(os.path.join(case.folder, "page.html"))
+        browser.key("3")
+        cells = dict(browser.run("[...document.querySelectorAll('#table-body tr')].map(row => [row.children[0].textContent, row.children[1].textContent])"))
+        expect({name: (f"{row['calls']} + " if row["calls"] else "") + f"{row['unfinished']} unfinished" if row["unfinished"] else str(row["calls"])
+                for name, row in rows.items()} == cells, f"{cells}, and the report has {rows}")
+    finally:
+        browser.close()
+
+
 def losses(case):
     """Losses are where they happened, and sums still add up."""
     case.same_as_plain([case.program("page.c"), "3000"], ["--mode", "drop", "-b", "64K"], log=False)
     page, report = page_of(case), report_of(case)
     lost = [value for kind, value in zip(page.columns["moment.kind"], page.columns["moment.value"]) if kind == 0]
-    expect(sum(lost) == page.levels["lost"], f"{sum(lost)} of {page.levels['lost']} lost records have a place")
+    # What was lost up to a thread's end has none.
+    expect(0 < sum(lost) <= page.levels["lost"] == report["lost"], f"{sum(lost)} of {page.levels['lost']} lost records have a place")
     check_table(page, report["rows"])
     small = sum(page.columns["sum.calls"]) + sum(page.columns["sum.deeper"])
     wanted = sum(row["calls"] + row["unfinished"] for row in report["rows"])
@@ -232,7 +279,7 @@ def hostile_program(case):
         data = data.replace(old, name + b"." * (LENGTH - len(name)))
     with open(path, "wb") as file:
         file.write(data)
-    return path
+    return settled(path)
 
 
 def record_hostile(case, rounds="30"):
@@ -386,8 +433,100 @@ def try_whole(browser):
         browser.key(view)
     browser.key("1")
     expect(browser.run("document.getElementById('timeline-canvas').width") == 3840, "the canvas has not the dots of the screen")
+    try_large(browser)
+
+
+def try_large(browser):
+    """In a window with very many pixels all is larger, and what is under the pointer is still what is told."""
+    browser.resize(3840, 2160)
+    browser.key("3")
+    height, drawn = browser.run("(row => [row.offsetHeight, calltap.parts.table.state().shown])(document.querySelector('#table-body tr'))")
+    expect(height == 36 and drawn, f"a row of the table is {height} pixels high")
+    browser.key("1")
+    browser.key("0")
+    for _ in range(9):
+        browser.key("PageUp")
+    top = browser.run("document.getElementById('timeline-canvas').getBoundingClientRect().top")
+    browser.mouse("mouseMoved", 960, top + 1.5 * (24 + 21 + 9))  # the first thread's outermost call, below ruler and name
+    browser.frame()
+    told = browser.run("document.getElementById('tip').textContent")
+    expect("main" in told, f"the pointer is over main, and {told!r} is told")
+    under = browser.run("(view => view.from + (view.to - view.from) / 4)(calltap.parts.timeline.view)")
+    for _ in range(3):
+        browser.mouse("mouseWheel", 960, top + 300, deltaX=0, deltaY=-240)
+    now = browser.run("(view => [view.from + (view.to - view.from) / 4, view.to - view.from])(calltap.parts.timeline.view)")
+    expect(abs(now[0] - under) < now[1] / 1000, "the wheel does not zoom at the pointer")
+
+
+def compared_page(case):
+    """Two runs with hostile names, of which the second one does more, and the page of their difference."""
+    case.trace_path = after = os.path.join(case.folder, "after")
+    record_hostile(case, "300")
+    case.trace_path = os.path.join(case.folder, "before")
+    record_hostile(case, "30")
+    return page_of(case, "compared.html", "--diff", after), after
+
+
+def difference(case):
+    """The page tells what `calltap diff` tells, and is the page of the first trace otherwise."""
+    page, after = compared_page(case)
+    for chosen in ([], ["-f", "page_leaf"]):
+        page = page_of(case, "compared.html", "--diff", after, *chosen)
+        done = case.run([case.tool, "diff", "--json", *chosen, case.trace_path, after])
+        expect(done.status == 0, f"calltap diff: {done.stderr}")
+        wanted, told = json.loads(done.stdout), page.head["diff"]
+        expect({key: told[key] for key in wanted} == wanted, f"the page: {told}, diff: {wanted}")
+        leaf = next(row for row in told["rows"] if row["function"] == "page_leaf")
+        expect(leaf["calls_change"] > 0 and len(told["rows"]) >= (1 if chosen else len(COUNTS)), f"page_leaf: {leaf}")
+        check_table(page, report_of(case, *chosen)["rows"])
+    expect("diff" not in page_of(case).head, "a page that compares nothing has a difference")
+    text = page.bytes.decode("ascii")
+    expect(text.count("</script") == 2 and text.count("<script") == 2, "there is a script in the page that is not its own")
+    refused = case.run([case.tool, "html", "-i", case.trace_path, "--diff", "/no/trace", "-o", os.path.join(case.folder, "none.html")])
+    expect(refused.status == 1 and "/no/trace" in refused.stderr, f"{refused.status}: {refused.stderr}")
+    expect(not os.path.exists(os.path.join(case.folder, "none.html")), "a page is there after an error")
+
+
+def difference_in_browser(case):
+    page, _ = compared_page(case)
+    rows = page.head["diff"]["rows"]
+    browser = Browser(case.folder)
+    try:
+        browser.open(os.path.join(case.folder, "compared.html"))
+        browser.key("5")
+        expect(state(browser)["view"] == "difference" and state(browser)["shown"] == len(rows), f"{state(browser)}")
+        cells = browser.run("[...document.querySelectorAll('#difference-body tr')].map(row => [...row.children].map(cell => cell.textContent))")
+        expect(len(cells) == len(rows), f"{len(cells)} rows are shown of {len(rows)}")
+        expect([line[1] for line in cells] == [row["verdict"] for row in rows], f"verdicts: {cells}")
+        expect([line[8].replace(",", "") for line in cells] == [count_of(row["a"]) for row in rows], f"calls before: {cells}")
+        expect([line[9].replace(",", "") for line in cells] == [count_of(row["b"]) for row in rows], f"calls after: {cells}")
+        classes = browser.run("[...document.querySelectorAll('#difference-body tr td:nth-child(5)')].map(cell => cell.className)")
+        expect(classes == [sign_of(row["self_change_ns"]) for row in rows] and "more" in classes, f"colors: {classes}")
+        color = browser.run("getComputedStyle(document.querySelector('#difference-body td.more')).color")
+        expect(color != browser.run("getComputedStyle(document.body).color"), f"more time is {color}, as all text")
+        browser.click_on("#difference-head th:nth-child(1) button")
+        expect(state(browser)["rising"] and state(browser)["sort"] == 0, f"by name: {state(browser)}")
+        browser.key("/")
+        for letter in "page_leaf":
+            browser.key(letter)
+        expect(state(browser)["shown"] == 1, f"filtered: {state(browser)}")
+        browser.click_on("#difference-body tr")
+        expect(state(browser)["view"] == "table" and state(browser)["chosen"] == "page_leaf", f"a click: {state(browser)}")
+        no_markup(browser)
+        expect(not browser.complaints(), f"the browser complains: {browser.complaints()}")
+    finally:
+        browser.close()
+
+
+def count_of(part):
+    return str(part["calls"] + part["unfinished"]) if part else "\u2013"
+
+
+def sign_of(change):
+    return "more" if change > 0 else "less" if change < 0 else ""
 
 
 SINGLE = {"html-sums": sums, "html-long": long_trace, "html-untimed": untimed, "html-losses": losses, "html-hostile": hostile,
-          "html-browser": in_browser}
-ALIKE = dict.fromkeys(("html-long", "html-untimed", "html-losses", "html-hostile", "html-browser"))
+          "html-estimates": estimates, "html-unfinished": unfinished,
+          "html-browser": in_browser, "html-diff": difference, "html-diff-browser": difference_in_browser}
+ALIKE = dict.fromkeys(("html-long", "html-untimed", "html-losses", "html-hostile", "html-browser", "html-diff", "html-diff-browser"))

@@ -2,7 +2,6 @@
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -10,7 +9,7 @@ import tempfile
 import live
 import tools
 from endings import finish, start, wait_for
-from harness import Skip, expect, until
+from harness import Skip, copied, expect, until
 from mcount import in_build
 from steering import Program, Tool, left_alone
 
@@ -100,7 +99,7 @@ class Copy(Program):
     """attachee.c in a file of the case's own: probes are in all processes that run a file."""
 
     def __init__(self, case):  # pylint: disable=super-init-not-called
-        self.path = shutil.copy(case.program("attachee.c"), case.folder)
+        self.path = copied(case.program("attachee.c"), case.folder)
         self.start(case, [self.path])
 
 

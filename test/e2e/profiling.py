@@ -2,9 +2,10 @@
 import json
 import os
 import re
+import subprocess
 
 import tools
-from harness import expect
+from harness import Process, expect
 
 INTERVAL = "50ms"  # between two readings
 
@@ -46,7 +47,10 @@ def recorded(case, command, options=()):
 TIMED = {"tick"}  # a timer's handler in handlers.c, whose calls depend on the run's speed
 
 
-def counted(source, *arguments, options=(), shared=False):
+ADAPTIVE = ("--time", "adaptive")
+
+
+def counted(source, *arguments, options=(), shared=False, how=()):
     """The program prints the same, and each function's calls are those that function_graph sees."""
     def test(case):
         if shared:
@@ -54,7 +58,7 @@ def counted(source, *arguments, options=(), shared=False):
         command = [case.program(source), *arguments]
         plain = case.run(command)
         _, wanted = recorded(case, command, options)
-        printed, last = profiled(case, command, options)
+        printed, last = profiled(case, command, [*options, *how])
         expect(printed == plain.stdout + plain.stderr or printed == plain.stdout,
                f"it prints {printed[-300:]!r}, plain {plain.stdout[-300:]!r}")
         calls, lost = calls_of(last["rows"]), last["calls_vanished"]
@@ -83,6 +87,47 @@ def every_instruction(*options):
     return test
 
 
+ERRORS = 3  # errors that a sum may be off: as many times 1.96 standard deviations
+SLACK = 0.02  # of a sum: what the recorders take, and what lies between them and the program's own clock
+
+
+def estimated(case):
+    """Totals and own times are as far from what the program's own clock has as their errors tell; a long call is seen."""
+    command = [case.program("sampled.c"), "1000"]
+    printed, last = profiled(case, command, ADAPTIVE)
+    known = {name: (int(calls), int(ns)) for name, calls, ns in map(str.split, printed.splitlines())}
+    rows = {plain_name(row["function"]): row for row in last["rows"]}
+    expect(set(known) <= set(rows), f"{set(known) - set(rows)} are missing")
+    for name, (calls, ns) in known.items():
+        row = rows[name]
+        expect(row["calls"] == calls, f"{name}: {row['calls']} calls, {calls} by the program")
+        if name == "often":
+            continue
+        room = ERRORS * row["total_error_ns"] + SLACK * ns
+        expect(abs(row["total_ns"] - ns) <= room, f"{name}: {row['total_ns']} ns, {ns} by the program's clock, {room} are too many")
+    own = known["both"][1] - known["third"][1] - known["rest"][1]
+    room = ERRORS * rows["both"]["self_error_ns"] + SLACK * known["both"][1]
+    expect(abs(rows["both"]["self_ns"] - own) <= room, f"both: {rows['both']['self_ns']} ns of its own, {own} by the program's clock")
+    longest, room = rows["once"]["max_ns"], rows["once"]["max_error_ns"]
+    expect(abs(longest - known["once"][1]) <= room + SLACK * longest, f"a call of 5 ms is told as one of {longest} ns, +- {room}")
+    expect(last["estimated"], "the times are not told to be estimates")
+
+
+def attached(case):
+    """A program that runs is counted from some call on; what it does afterwards is not changed."""
+    case.need_native("an emulated program is not attached to")
+    command = [case.program("sampled.c"), "4000"]
+    with Process(command, stdout=subprocess.PIPE, text=True) as child:
+        done = case.run([case.tool, "top", *case.choice(), "--batch", "2", "-i", "300ms", "-r", "0", "--json", *ADAPTIVE, str(child.pid)])
+        expect(done.status == 0, f"calltap top ends with {done.status}: {done.stderr[-400:]}")
+        printed = child.communicate()[0]
+    expect(child.returncode == 0, f"the program ends with {child.returncode}")
+    known = {name: int(calls) for name, calls, _ in map(str.split, printed.splitlines())}
+    rows = {plain_name(row["function"]): row for row in json.loads(done.stdout.splitlines()[-1])["rows"]}
+    expect(0 < rows["both"]["calls"] <= known["both"], f"{rows['both']['calls']} of {known['both']} calls are counted")
+    expect(abs(rows["often"]["calls"] - 20 * rows["both"]["calls"]) <= 40, f"{rows['often']['calls']} calls within {rows['both']['calls']}")
+
+
 SINGLE = {
     "profile_exceptions": counted("exceptions.cc"),
     "profile_tails": counted("tails.c"),
@@ -103,4 +148,28 @@ SINGLE = {
     "profile_steps_gated": every_instruction("--max-depth", "50"),
     "profile_steps_root": every_instruction("-g", "middle"),
     "profile_steps_notree": every_instruction("--no-graph", "middle"),
+}
+# The same programs with estimated times: calls are counted as exactly.
+SINGLE |= {
+    "profile_adaptive_exceptions": counted("exceptions.cc", how=ADAPTIVE),
+    "profile_adaptive_tails": counted("tails.c", how=ADAPTIVE),
+    "profile_adaptive_jumps": counted("jumps.c", how=ADAPTIVE),
+    "profile_adaptive_threads": counted("threads.c", how=ADAPTIVE),
+    "profile_adaptive_routines": counted("routines.c", how=ADAPTIVE),
+    "profile_adaptive_registers": counted("registers.c", how=ADAPTIVE),
+    "profile_adaptive_cancel": counted("cancel.c", how=ADAPTIVE),
+    "profile_adaptive_altstacks": counted("altstacks.c", how=ADAPTIVE),
+    "profile_adaptive_handlers": counted("handlers.c", how=ADAPTIVE),
+    "profile_adaptive_siblings": counted("siblings.cc", how=ADAPTIVE),
+    "profile_adaptive_forks": counted("forks.c", how=ADAPTIVE),
+    "profile_adaptive_vforks": counted("vforks.c", shared=True, how=ADAPTIVE),
+    "profile_adaptive_many": counted("manyroutines.c", how=ADAPTIVE),
+    "profile_adaptive_longjumps": counted("longjumps.c", how=ADAPTIVE),
+    "profile_adaptive_depth": counted("recurse.c", options=["--max-depth", "3"], how=ADAPTIVE),
+    "profile_adaptive_estimates": estimated,
+    "profile_adaptive_attached": attached,
+    "profile_adaptive_steps": every_instruction(*ADAPTIVE),
+    "profile_adaptive_steps_gated": every_instruction(*ADAPTIVE, "--max-depth", "50"),
+    "profile_adaptive_steps_root": every_instruction(*ADAPTIVE, "-g", "middle"),
+    "profile_adaptive_steps_notree": every_instruction(*ADAPTIVE, "--no-graph", "middle"),
 }

@@ -87,9 +87,13 @@ def finds(case):
 def vforks(case):
     """The very first call is in a vfork child, which may not take a buffer; all others are recorded."""
     case.need_feature("vfork")
-    case.same_as_plain([case.program("vforks.c")], ("-l", "step", "--no-exec"), log=False, stderr=False)
+    outcome = case.same_as_plain([case.program("vforks.c")], ("-l", "step", "--no-exec"), log=False, stderr=False)
     called = case.trace().called()
     expect(called == {"step": 199}, f"recorded {called}, not 199 of 200 steps")
+    expect("vfork()" in outcome.stderr and "-l main" in outcome.stderr and "(-b)" not in outcome.stderr, f"stderr says {outcome.stderr!r}")
+    outcome = case.same_as_plain([case.program("vforks.c")], ("-l", "step", "-l", "main", "--no-exec"), log=False, stderr=False)
+    expect(case.trace().called() == {"step": 200, "main": 1}, f"the remedy is none: {case.trace().called()}")
+    expect("not recorded" not in outcome.stderr, f"stderr says {outcome.stderr!r}")
 
 
 def storm(case):

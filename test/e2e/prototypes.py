@@ -7,6 +7,7 @@ import subprocess
 
 import builds
 from harness import Skip, expect
+from typed import SITES
 from values import need
 
 OWN = "double hcreate(double x)\n{\n\treturn x + 1;\n}\n"
@@ -18,17 +19,25 @@ def built(case, compiler):
     program, library = os.path.join(case.folder, "asks"), os.path.join(case.folder, "libown.so")
     with open(library + ".c", "w", encoding="utf-8") as file:
         file.write(OWN)
-    for command in ([compiler[0], "-O1", "-s", "-shared", "-fPIC", "-fno-builtin", "-o", library, library + ".c"],
-                    [*compiler, "-fno-builtin", "-U_FORTIFY_SOURCE", "-s", "-w", "-o", program, os.path.join(builds.PROGRAMS, "asks_libc.c"),
+    sites = [] if case.cpu.native else [f"-fpatchable-function-entry={SITES[case.cpu.name]}"]
+    stripped = ["-s"] if case.cpu.name != "riscv64" else []  # of a stripped program for RISC-V the calls of libraries are not found
+    first = case.cpu.compiler(compiler[0])
+    for command in ([*first, *sites, "-O1", *stripped, "-shared", "-fPIC", "-fno-builtin", "-o", library, library + ".c"],
+                    [*first, *compiler[1:], "-fno-builtin", "-U_FORTIFY_SOURCE", *stripped, "-w", "-o", program, os.path.join(builds.PROGRAMS, "asks_libc.c"),
                      library, "-lm", f"-Wl,-rpath,{case.folder}"]):
         subprocess.run(command, check=True, timeout=60)
     return program
 
 
+def is_among(line, shown):
+    """An emulator may have no call to copy memory: then texts that are no constants are faults, and structures elsewhere are."""
+    pattern = re.sub(r'"[^"]*"', lambda match: rf"({match.group()}|\(fault\))", re.sub(r"\\\{.*\\\}", r"0x\\w+\\(fault\\)", re.escape(line)))
+    return any(re.fullmatch(pattern, other) for other in shown)
+
+
 def told(compiler):
     def test(case):
-        need(case)
-        if not shutil.which(compiler[0]):
+        if not shutil.which(case.cpu.compiler(compiler[0])[0]):
             raise Skip(f"{compiler[0]} is not there")
         case.as_it_is = True
         names = "open lseek openat mmap madvise close getenv strdup strtol free socketpair getpid kill clock_gettime access ldexp opendir readdir hcreate".split()
@@ -40,7 +49,7 @@ def told(compiler):
         wanted = done.stdout.splitlines()
         expect(len(wanted) == 22, f"the program says {wanted}")
         for line in wanted:
-            expect(line in shown, f"{line!r} is not shown: {replay}")
+            expect(line in shown or not case.cpu.native and is_among(line, shown), f"{line!r} is not shown: {replay}")
     return test
 
 

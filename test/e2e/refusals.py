@@ -3,7 +3,7 @@ import os
 import shutil
 import subprocess
 
-from harness import Skip, expect
+from harness import Skip, expect, settled
 
 E_MACHINE = 18  # offset in an ELF file's head
 EM_S390 = 22
@@ -46,7 +46,7 @@ def script(case):
     with open(path, "w", encoding="ascii") as file:
         file.write("#! /bin/sh -e\necho ran\n")
     os.chmod(path, 0o755)
-    return [path]
+    return [settled(path)]
 
 
 def text_file(case):
@@ -54,14 +54,14 @@ def text_file(case):
     with open(path, "w", encoding="ascii") as file:
         file.write("echo ran\n")
     os.chmod(path, 0o755)
-    return [path]
+    return [settled(path)]
 
 
 def empty_file(case):
     path = place(case, "empty")
     with open(path, "w", encoding="ascii"):
         os.chmod(path, 0o755)
-    return [path]
+    return [settled(path)]
 
 
 def cut_file(case):
@@ -75,7 +75,7 @@ def other_cpu(case):
     with open(path, "r+b") as file:
         file.seek(E_MACHINE)
         file.write(EM_S390.to_bytes(2, "little"))
-    return [path]
+    return [settled(path)]
 
 
 def small_program(case):
@@ -184,6 +184,7 @@ def unknown_loader(case):
     with open(loader, "wb") as file:
         file.write(code)
     os.chmod(loader, 0o755)
+    settled(loader)
     for flags, missed in ((["-Wl,--dynamic-linker=" + loader], True), ([], False)):
         outcome = case.record([sited(case, "program", *flags)], log=False)
         expect(outcome.status == 5 and outcome.stdout == "ran\n", f"{flags}: {outcome.status}, {outcome.stdout!r}")
@@ -224,6 +225,7 @@ SINGLE = {
     "refused-set-uid": refused(foreign, 2, "another user's rights", "trace a copy"),
     "refused-missing": refused(lambda case: ["./there-is-none"], 127, "there-is-none", "no such file"),
     "refused-not-in-path": refused(lambda case: ["there-is-none"], 127, "no such program in PATH"),
+    "refused-functions-for-a-program": refused(lambda case: ["libc.so.6:usleep"], 127, "no such program in PATH", "-l 'libc.so.6:usleep'"),
     "refused-not-executable": refused(not_executable, 126, "not permitted", "chmod"),
     "refused-unreadable": refused(unreadable, 2, "cannot be read", "chmod"),
     "refused-directory": refused(lambda case: [case.folder], 126, "is a directory"),

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 
 import builds
-from harness import Skip, expect
+from harness import Skip, copied, expect
 from steering import Program, Tool
 
 OWN = {"fill", "step_one", "step_two"}  # functions of replaced.c
@@ -21,7 +21,7 @@ class Replaced(Program):
         self.folder = tempfile.mkdtemp(prefix="calltap-replaced-", dir="/tmp")
         os.chmod(self.folder, 0o755)
         self.program, self.library = (os.path.join(self.folder, name) for name in ("program", "library.so"))
-        shutil.copy(case.program("replaced.c", sites=sites), self.program)
+        copied(case.program("replaced.c", sites=sites), self.program)
         shutil.copy(case.program("library.c"), self.library)
         self.start(case, [*before, self.program, self.library])
 
@@ -32,7 +32,7 @@ class Replaced(Program):
 
 def other(case, path):
     """A new build moves over the file, as a package's upgrade does it."""
-    shutil.copy(case.program("replaced.c", variant="-other", flags=["-DOTHER"]), path + ".new")
+    copied(case.program("replaced.c", variant="-other", flags=["-DOTHER"]), path + ".new")
     os.rename(path + ".new", path)
 
 

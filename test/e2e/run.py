@@ -20,16 +20,23 @@ import sys
 import time
 import traceback
 
+import adaptive
 import attach
 import attached_static
 import beside
 import by_value
+import callers
 import builds
+import choosing
+import constants
+import changed
 import cleared
+import counts
 import cpus
 import crowds
 import emptied
 import executed_static
+import exported
 import emulators
 import endings
 import environment
@@ -55,24 +62,40 @@ import mcount
 import musl
 import opened
 import page
+import paths
 import options
 import peers
 import profiling
 import programs
 import prototypes
+import ranging
+import reader
 import refusals
 import replaced
+import revalued
 import serving
+import shells
+import shown
 import several
 import steer
 import stock
 import tools
+import tracecmd
+import tracefs
+import tracefs_raw
+import tree_filters
 import triggers
 import trust
+import classes
+import comparing
+import completing
+import reading
+import rust_values
 import typed
 import undone
 import unfinished
 import values
+import walked
 import watch
 from harness import CURRENT, Case, Failure, Skip, endings_of
 from tracefile import BadTrace
@@ -80,9 +103,10 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 # ALIKE are those of SINGLE that try code which is the same for all CPUs: emulated programs run them only with --long.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
+           emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, walked, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
-           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, prototypes, by_value, page)
+           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, classes, rust_values, choosing, constants, revalued, reader, prototypes, by_value, callers, counts, paths, page, ranging, changed, comparing, adaptive,
+           exported, reading, completing, shells, shown, tracefs, tracefs_raw, tracecmd, tree_filters)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -118,6 +142,7 @@ def run_case(name, test, build, tool, arguments):
         if not shutil.which(compiler):
             raise Skip(f"{compiler} is not installed")
         case.as_it_is = getattr(sys.modules[test.__module__], "AS_IT_IS", False)
+        case.adaptive = arguments.adaptive
         test(case)
     except Skip as reason:
         status, text = "skip", str(reason)
@@ -129,7 +154,7 @@ def run_case(name, test, build, tool, arguments):
         text = endings_of(CURRENT.processes) + text
         here = os.path.relpath(os.path.abspath(__file__), ROOT)
         again = ["python3", here, "--keep"] + ([] if arguments.default_build else ["--build", arguments.build])
-        again += ["--long"] if arguments.long else []
+        again += (["--long"] if arguments.long else []) + (["--adaptive"] if arguments.adaptive else [])
         again += [] if cpu.native else ["--cpu", cpu.name]
         text += "".join(f"\n    {line}" for line in case.said) + f"\n    run it alone: {shlex.join(again + [name])}"
     elif not arguments.keep:
@@ -155,6 +180,7 @@ def main():
                         help="the programs' CPU; another one than this machine's is emulated")
     parser.add_argument("--quick", action="store_true", help="one build of each program")
     parser.add_argument("--long", action="store_true", help="every possible build")
+    parser.add_argument("--adaptive", action="store_true", help="record with --time adaptive where that can be")
     parser.add_argument("--keep", action="store_true", help="keep the folders of cases that passed")
     parser.add_argument("--work", type=os.path.abspath, help="folder of the cases and their programs (default: in the build)")
     parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 2),

@@ -96,7 +96,7 @@ REPORTS = {dies: ("kill -SEGV", "ended by SIGSEGV"), ends_with_status: ("exit 7"
 
 def reports(folder):
     """Errors in the reports of cases that fail: the ends of their processes must come first."""
-    arguments = argparse.Namespace(build=folder, work=None, cpu=platform.machine(), keep=False, long=False, default_build=True)
+    arguments = argparse.Namespace(build=folder, work=None, cpu=platform.machine(), keep=False, long=False, adaptive=False, default_build=True)
     wrong = []
     for test, (command, ending) in REPORTS.items():
         def fails(case, test=test):

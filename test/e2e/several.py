@@ -4,7 +4,6 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -13,7 +12,7 @@ import attach
 import live
 import steer
 from endings import finish
-from harness import Process, expect, stop, until
+from harness import Process, copied, expect, stop, until
 from steering import Program, Session, Tool, clean, left_alone, look, nothing_lost, sockets, threads
 
 KILLS, LATEST = 25, 0.25  # seconds from the tool's start, in which it attaches to all
@@ -33,7 +32,7 @@ class Named(Program):
 
     def __init__(self, case, name):  # pylint: disable=super-init-not-called
         path = os.path.join(case.folder, name)
-        shutil.copy(case.program("attachee.c"), path)
+        copied(case.program("attachee.c"), path)
         self.start(case, [path])
 
 

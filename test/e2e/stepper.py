@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """A debugger that sends an emulated program a SIGTRAP between any two instructions (test/prog/steps.c).
 
-    stepper.py CPU PORT
+    stepper.py CPU PORT [--one-a-round]
+
+--one-a-round: the program comes to the steps again and again (test/prog/bounds.c).  The first time they are only looked
+at, then each time one signal comes, in front of the next one of their instructions; and none when all have had theirs.
 
 Speaks the remote protocol of GDB with the emulator's stub. The program's own breakpoints say what to do: one begins the
 steps, each run of its handler ends with one, and one that comes in a step ends them.  Ends when the program has ended.
@@ -73,22 +76,23 @@ def stops(answer):
     return answer.startswith(TRAPPED)
 
 
+def length_of(cpu, word):
+    """Bytes of the instruction that begins with the word."""
+    return 2 if cpu == "riscv64" and word & 3 != 3 else 4
+
+
 def behind_exclusive(stub, cpu, at, word):
     """Where a loop goes on that begins there with a load-exclusive, the word: behind its store and the branch back.
     Or None."""
     (load_mask, load), (store_mask, store) = EXCLUSIVE[cpu]
-
-    def length():
-        return 2 if cpu == "riscv64" and word & 3 != 3 else 4
-
     if word & load_mask != load:
         return None
     while word & store_mask != store:
-        at += length()
+        at += length_of(cpu, word)
         word = stub.word(at)
-    at += length()
+    at += length_of(cpu, word)
     word = stub.word(at)
-    return at + length()
+    return at + length_of(cpu, word)
 
 
 def step_through(stub, cpu, end):
@@ -119,14 +123,54 @@ def step_through(stub, cpu, end):
             return answer
 
 
-def session(cpu, port):
+def look_through(stub, cpu, end):
+    """The addresses of the instructions up to the breakpoint instruction that ends the steps, and how the program stops
+    there."""
+    path, answer = [], TRAPPED
+    while stops(answer) and stub.word(at := stub.pc()) != end:
+        path.append(at)
+        behind = behind_exclusive(stub, cpu, at, stub.word(at))
+        while behind and (at := at + length_of(cpu, stub.word(at))) < behind:
+            path.append(at)
+        answer = stub.run_to(behind) if behind else stub.ask("s")
+    return path, answer
+
+
+def one_a_round(stub, cpu, end, path):
+    """One round, from the breakpoint instruction that begins the steps; path: the addresses that are to come, the next
+    one last.  (how the program stops then, path)"""
+    stub.skip()
+    if path is None:
+        path, answer = look_through(stub, cpu, end)
+        path = path[:0:-1]  # the next one is the last of these; the first has the breakpoint right before it
+        stub.skip()
+        return stub.ask("C05"), path
+    target = path.pop() if path else None
+    answer = stub.run_to(target) if target else stub.ask("c")
+    if target and stops(answer) and stub.pc() == target:
+        answer = stub.ask("C05")
+    elif target:  # this time the program has gone another way
+        stub.ask(f"z0,{target:x},{LENGTH:x}")
+        stub.skip()
+        return stub.ask("C05"), path
+    if stops(answer):
+        stub.skip()
+        answer = stub.ask("c")
+    return answer, path
+
+
+def session(cpu, port, rounds):
     """(how the program ended, whether it was stepped)"""
-    stub, stepped = Stub(port), False
+    stub, stepped, path = Stub(port), False, None
     stub.ask("qXfer:features:read:target.xml:0,ffb")  # before it, the stub knows no single registers
     stub.ask("?")
     answer = stub.ask("c")
     while stops(answer):
-        stepped, answer = True, step_through(stub, cpu, stub.word(stub.pc()))
+        stepped = True
+        if rounds:
+            answer, path = one_a_round(stub, cpu, stub.word(stub.pc()), path)
+        else:
+            answer = step_through(stub, cpu, stub.word(stub.pc()))
     if not answer.startswith(EXITED):
         stub.ask("C" + answer[1:3])  # the handler's end is the signal's
     return answer, stepped
@@ -137,7 +181,7 @@ def main():
     answer, stepped, end = EXITED, False, time.monotonic() + PATIENCE
     while not stepped and answer.startswith(EXITED) and time.monotonic() < end:  # the tool tries the emulator first
         try:
-            answer, stepped = session(cpu, port)
+            answer, stepped = session(cpu, port, "--one-a-round" in sys.argv)
         except ConnectionError:  # that one, at its end
             time.sleep(0.05)
     return 0 if stepped and answer.startswith(EXITED) else f"the program ended otherwise: {answer}"

@@ -53,10 +53,10 @@ def exceptions(library):
     return test
 
 
-STEPPED_S = 240  # a debugger's steps of an emulated program, beside other tests; half a minute alone
+STEPPED_S = 600  # a debugger's steps of an emulated program, beside other tests; half a minute alone, ten times that on a busy machine
 
 
-def stepped(case, command, options=None):
+def stepped(case, command, options=None, stepping=()):
     """The outcome of steps.c, plain or (with options) recorded: the CPU itself sends its signals, or a debugger does."""
     if case.cpu.native:
         return case.run(command) if options is None else case.record(command, options, log=False)
@@ -64,7 +64,7 @@ def stepped(case, command, options=None):
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     emulated = [case.cpu.emulator(), "-g", port]
-    stepper = [sys.executable, os.path.join(HERE, "stepper.py"), case.cpu.name, port]
+    stepper = [sys.executable, os.path.join(HERE, "stepper.py"), case.cpu.name, port, *stepping]
     with Process(stepper, stderr=subprocess.PIPE, text=True) as debugger:
         try:
             outcome = case.run([*emulated, *command] if options is None else
@@ -390,6 +390,21 @@ def perf_map_link(case):
         os.unlink(link)
 
 
+def perf_map_there(case):
+    """A map that is older than the process is another's, whose number has come again; a younger one may be a JIT's."""
+    program = case.program("callers.c", variant="-names", flags=NAMES)
+    for old, made in ((True, "touch -d '1 hour ago' /tmp/perf-$$.map"), (False, "true")):
+        script = f"echo 1000 10 theirs > /tmp/perf-$$.map && {made} && echo $$ || exit"
+        outcome = case.run(case.under(script, [program, "wait", "3"], ["--perf-map"])[1])
+        path = f"/tmp/perf-{outcome.stdout.split()[0]}.map"
+        with open(path, encoding="ascii") as file:
+            text = file.read()
+        os.unlink(path)
+        expect(outcome.status == 0 and (path in outcome.stderr) != old, f"status {outcome.status}: {outcome.stderr}")
+        expect(("theirs" in text, "[calltap]" in text) == (not old, old), text)
+        expect(case.trace().called().get("leaf") == 9, f"recorded {case.trace().called()}")
+
+
 def perf_map_exec(case):
     """Forked children get maps of their own, and what one of them executes in its place a new one."""
     case.executing()
@@ -450,6 +465,7 @@ SINGLE = {
     "msan_clang": refused("MemorySanitizer", "-fsanitize=memory", compiler="clang"),
     "perf": perf,
     "perf_map_link": perf_map_link,
+    "perf_map_there": perf_map_there,
     "perf_map_exec": perf_map_exec,
     "valgrind": valgrind,
     "strace": tracer_inside("strace", "-f"),

@@ -10,7 +10,9 @@ import subprocess
 HEAD, CHUNK = struct.Struct("<8sIIQI36x"), struct.Struct("<IIIIQQ")
 INFO, CLOCK, PROCESS, OBJECT, MAP, FUNCTIONS, LINES, THREAD, DATA, END = range(1, 11)
 ENTRY, EXIT, CALL, TIME, UNWIND, STACK, LOST, WAIT, TAIL, LANDING, RISE = range(1, 12)
-EVENT, MARK = 13, 1
+EVENT, MARK, VERDICT = 13, 1, 2
+BRIEF_ENTRY, BRIEF_EXIT = 14, 15
+BRIEF_TAIL = 1 << 27  # in the id of a brief entry
 TWO_WORDS = {CALL, TIME, STACK, LOST, WAIT, RISE}
 CHUNK_MAGIC = 0x4B435443
 DATA_HEAD = 48  # bytes of struct calltap_file_data, never compressed
@@ -19,6 +21,15 @@ CHECKED_MAX = 1 << 20  # bytes; a longer check takes too long in Python
 
 class BadTrace(Exception):
     """The file is not what the format says."""
+
+
+def exact_head(head):
+    """The head of the record, as it would be with a time."""
+    if head < BRIEF_ENTRY << 28:
+        return head
+    if head >> 28 == BRIEF_ENTRY and head & BRIEF_TAIL:
+        return TAIL << 28 | (head & (BRIEF_TAIL - 1))
+    return head - (13 << 28)
 
 
 def zstd():
@@ -80,6 +91,18 @@ class Thread:
                     extra = next(words) if kind in TWO_WORDS else None
                 yield kind, head & 0x0FFFFFFF, extra
 
+    def verdicts(self):
+        """How many calls are not to be shown, [alone, with what they call]."""
+        counts = [0, 0]
+        for heads, _ in self.ordered_chunks():
+            if not any(head >> 28 == EVENT and (head & 0x0FFFFFFF) >> 12 == VERDICT for head in heads):
+                continue
+            for kind, ident, extra in self.events():
+                if kind == EVENT and ident >> 12 == VERDICT:
+                    counts[{0: 0, 2: 1}[extra[4]]] += 1
+            break
+        return counts
+
     def marks(self):
         """The texts of its marks, in order, as bytes."""
         return [extra.split(b"\0")[0] for kind, ident, extra in self.events() if kind == EVENT and ident >> 12 == MARK]
@@ -89,6 +112,7 @@ class Trace:
     def __init__(self, path):
         self.info, self.processes, self.threads, self.symbols, self.objects = {}, {}, {}, {}, {}
         self.end = None
+        self.brief, self.brief_tails = 0, 0  # records without a time; those among them of tail calls
         self.function_object = {}
         self.lines = {}  # by function: (file, line)
         with open(path, "rb") as file:
@@ -151,6 +175,10 @@ class Trace:
         elif kind == DATA:
             index, count, _, _, times_size, extras_size, number = struct.unpack_from("<IIQQIIQ", data)
             heads = struct.unpack_from(f"<{count}I", data, DATA_HEAD)
+            if any(head >= BRIEF_ENTRY << 28 for head in heads):
+                self.brief += sum(head >= BRIEF_ENTRY << 28 for head in heads)
+                self.brief_tails += sum(head >> 28 == BRIEF_ENTRY and head & BRIEF_TAIL != 0 for head in heads)
+                heads = [exact_head(head) for head in heads]
             extras = struct.unpack_from(f"<{extras_size // 8}Q", data, DATA_HEAD + 4 * count + times_size)
             self.thread(index).chunks.append((number, heads, extras))
         elif kind == END:

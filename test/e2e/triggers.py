@@ -3,10 +3,11 @@ import json
 import os
 import re
 import signal
+import subprocess
 
 import tracefile as tf
 from endings import finish
-from harness import expect, until
+from harness import Process, expect, until
 from steer import own_place
 from steering import Program, Tool
 
@@ -105,10 +106,10 @@ def conditions(case, run):
     """Conditions that do not depend on time hold exactly as often as they should."""
     options = NO_GAP + noting("quick", "entered") + noting("quick left", "left") + noting("risky threw", "threw")
     options += noting("step 10 in 1000s", "often") + noting("step 36 in 1000s", "too-often")
-    options += noting("middle threw", "never") + noting("late", "never")
-    run(case, options, ["quick:6", "throw:5", "burst:35", "middle:9"])
-    found = {file: len(lines(case, file)) for file in ("entered", "left", "threw", "often", "too-often", "never")}
-    wanted = {"entered": 6, "left": 6, "threw": 5, "often": 1, "too-often": 0, "never": 0}
+    options += noting("middle threw", "never") + noting("late", "never") + noting("passes left", "passed")
+    run(case, options, ["quick:6", "throw:5", "burst:35", "middle:9", "passes:8"])
+    found = {file: len(lines(case, file)) for file in ("entered", "left", "threw", "often", "too-often", "never", "passed")}
+    wanted = {"entered": 6, "left": 6, "threw": 5, "often": 1, "too-often": 0, "never": 0, "passed": 8}
     expect(found == wanted, f"actions: {found}, wanted {wanted}")
 
 
@@ -141,6 +142,53 @@ def start_and_stop(case, run):
     expect(called.get("step") == 9 and called.get("quick") == 1 and called.get("middle") == 1, f"recorded: {called}")
     expect(not {"early", "late"} & set(called), f"recorded: {called}")
     case.readable()
+
+
+STOPPED = ["quick:3", "until:stopped", "quick:50", "middle:7"]
+
+
+def let_go_on(case, said):
+    """When the recording has stopped, the program goes on."""
+    until("the stop", lambda: "stopped recording" in said())
+    with open(os.path.join(case.folder, "stopped"), "wb"):
+        pass
+
+
+def stopped_itself(case):
+    called = case.trace().called()
+    expect(1 <= called.get("quick", 0) <= 3 and called.get("middle") == 7, f"recorded: {called}")
+
+
+def stops_itself(case):
+    """The function that has stopped the recording is recorded no more; another one, which a trigger waits for, is."""
+    case.need_native("triggers work")
+    said = os.path.join(case.folder, "said")
+    command = case.record_command([case.program("triggered.cc"), *STOPPED],
+                                  ["-v", *NO_GAP, "--stop-when", "quick", *noting("middle", "seen")])
+    with open(said, "wb") as file, Process(command, cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
+                                           stdout=subprocess.DEVNULL, stderr=file) as tool:
+        let_go_on(case, lambda: open(said, encoding="utf-8").read())
+        expect(tool.wait(60) == STATUS, f"status {tool.returncode}")
+    stopped_itself(case)
+
+
+def stops_an_instance(case):
+    """The same in a further instance, beside a recording that goes on."""
+    case.need_native("attaching")
+    own_place(case)
+    with Triggered(case, *STOPPED) as program:
+        with Tool(case, program, "-l", "quick", says=("-q",)) as first:
+            os.rename(first.output, os.path.join(case.folder, "first.output"))
+            os.rename(case.trace_path, case.trace_path + ".first")
+            with Tool(case, program, *NO_GAP, "--stop-when", "quick", *noting("middle", "seen"), wait=False, says=("-v",)) as tool:
+                until("the instance", lambda: tool.alive() and first.session.status()["instances"])
+                program.go()
+                let_go_on(case, tool.said)
+                program.end()
+                tool.ended()
+                first.ended()
+    stopped_itself(case)
+    expect(tf.Trace(case.trace_path + ".first").called().get("quick") == 53, "the first recording lacks calls")
 
 
 def stacks(case, run):
@@ -187,7 +235,8 @@ def history(case, run):
     expect(called.get("slow") == 1 and called.get("step") == 3 and "early" not in called, f"in the snapshot: {called}")
 
 
-OVERRUN = ["--mode", "overwrite", "-b", "64K", "--snapshot-when", "burst > 5ms"]
+# Room for a third of a second of a program that waits, and not for the calls in burst().
+OVERRUN = ["--mode", "overwrite", "-b", "512K", "--snapshot-when", "burst > 5ms"]
 
 
 def fired(case, reason):
@@ -336,6 +385,8 @@ SINGLE = {
     **all_three(overrun),
     **all_three(overrun_after),
     **all_three(commands),
+    "trigger-stops-itself": stops_itself,
+    "trigger-stops-an-instance": stops_an_instance,
     "trigger-filtered-instance": filtered,
     "trigger-told-by-attach": told_by_attach,
     "trigger-lasting-command": lasting_command,

@@ -1,4 +1,5 @@
 """Watching a program while it runs: `calltap top` and `calltap live`, on a terminal (tmux) and in a pipe."""
+import contextlib
 import json
 import os
 import re
@@ -18,6 +19,21 @@ PAUSE_MS = 2
 def watched(case, threads, turns, pause_us=PAUSE_MS * 1000):
     case.need_native("watching")
     return [case.program("watched.c"), str(threads), str(turns), str(pause_us)]
+
+
+@contextlib.contextmanager
+def running(case, threads):
+    """The number of a process that takes turns as long as it is looked at, and then ends well."""
+    looking = os.path.join(case.folder, "looking")
+    with open(looking, "w", encoding="ascii"):
+        output, process = start(case, [*watched(case, threads, 0), looking])
+    try:
+        yield wait_for(output, "running").split()[1]
+        os.unlink(looking)
+        wait_for(output, "done well", 60)
+        expect(process.wait(20) == 0, f"the program ended with {process.returncode}")
+    finally:
+        stop(process)
 
 
 def steps_of(threads, turns):
@@ -73,12 +89,21 @@ class Terminal:
     def sees(self, pattern, seconds=20):
         return sees(self.screen, lambda text: re.search(pattern, text, re.M), f"/{pattern}/ on the screen", seconds)
 
+    def tool(self):
+        """The process id of the command that runs: the one child of the shell."""
+        shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
+
+        def children():
+            with open(f"/proc/{shell}/task/{shell}/children", encoding="utf-8") as file:
+                return file.read().split()
+        return int(sees(children, len, "the tool's process")[0])
+
     def state(self):
-        """A terminal's state that a program may leave changed: settings, alternate screen, cursor, wrapping."""
+        """A terminal's state that a program may leave changed: settings, alternate screen, cursor, wrapping, mouse, keys."""
         path = self.tmux("display-message", "-p", "#{pane_tty}").strip()
         with open(path, "rb") as terminal:
             settings = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, check=True).stdout
-        return settings, self.tmux("display-message", "-p", "#{alternate_on} #{cursor_flag} #{wrap_flag}").strip()
+        return settings, self.tmux("display-message", "-p", "#{alternate_on} #{cursor_flag} #{wrap_flag} #{mouse_any_flag} #{keypad_cursor_flag}").strip()
 
 
 def rows_of(screen):
@@ -121,9 +146,7 @@ def top_keeps_status(case):
 
 def top_rates(case):
     """Calls a second are those of the interval, on a process that ran already; it goes on as if nothing had been."""
-    output, process = start(case, watched(case, 2, 1200))
-    try:
-        pid = wait_for(output, "running").split()[1]
+    with running(case, 2) as pid:
         outcome = case.run([case.tool, "top", "--json", "--batch", "3", "-i", "500ms", pid])
         expect(outcome.status == 0, f"status {outcome.status}: {outcome.stderr}")
         readings = [json.loads(line) for line in outcome.stdout.splitlines()]
@@ -134,9 +157,6 @@ def top_rates(case):
         expect(calls[1]["step"] > calls[0]["step"], f"the counts do not grow: {calls}")
         expect(abs(rates["step"] - seen) < seen / 4, f"{rates['step']} calls a second shown, {seen} counted")
         expect(readings[2]["threads"] == 2 and readings[2]["processes"] == 1, str(readings[2])[:300])
-        wait_for(output, "done well")
-    finally:
-        stop(process)
 
 
 def top_program_output(case):
@@ -248,22 +268,88 @@ def by_key(terminal, _tool, _pid):
 
 def top_attached_screen(case):
     """A table of a process that ran already, which goes on to its end."""
-    output, process = start(case, watched(case, 2, 2000))
-    try:
-        pid = wait_for(output, "running").split()[1]
-        with Terminal(case) as terminal:
-            terminal.sees("ready:")
-            before = terminal.state()
-            terminal.run([case.tool, "top", "-i", "200ms", pid], "; echo status $?")
-            screen = terminal.sees(r"\d .* step")
-            expect(f"PID {pid} (watched)" in screen.splitlines()[0], screen)
-            terminal.type("q")
+    with running(case, 2) as pid, Terminal(case) as terminal:
+        terminal.sees("ready:")
+        before = terminal.state()
+        terminal.run([case.tool, "top", "-i", "200ms", pid], "; echo status $?")
+        screen = terminal.sees(r"\d .* step")
+        expect(f"PID {pid} (watched)" in screen.splitlines()[0], screen)
+        terminal.type("q")
+        terminal.sees("^status 0$")
+        expect(terminal.state() == before, f"the terminal was {before} and is {terminal.state()}")
+
+
+def live_screen(case):
+    """Lines come, stand still when one walks back, are filtered and searched, and all are there at the end."""
+    with Terminal(case, 100, 20) as terminal:
+        terminal.sees("ready:")
+        before = terminal.state()
+        looking = os.path.join(case.folder, "looking")  # the program does not end while it is looked at
+        with open(looking, "w", encoding="ascii"):
+            program = [*watched(case, 2, 600), looking]
+        terminal.run([case.tool, "live", "--screen", "--", *program], "; echo status $?")
+        terminal.sees(r"\| +step\(\);")
+        expect("running" not in terminal.screen(), "the program writes onto the screen")
+        terminal.type("Up", "Up")
+        terminal.sees("HELD")
+        time.sleep(0.3)  # a picture is whole after its heading
+        held = terminal.screen()
+        time.sleep(0.6)
+        expect(held.splitlines()[2:] == terminal.screen().splitlines()[2:], "held lines move")
+        terminal.type("/", "rare", "Enter")
+        sees(terminal.screen, lambda text: "rare()" in text and "HELD" in text, "a line with rare()")
+        terminal.type("&", "rare", "Enter")
+        terminal.sees("only rare .*more as it comes")
+
+        def shown(text):
+            return [line for line in text.splitlines()[2:-1] if line.strip()]
+        sees(terminal.screen, lambda text: shown(text) and all("rare" in line for line in shown(text)), "only lines with rare()")
+        terminal.tmux("resize-window", "-x", "40", "-y", "7")
+        narrow = sees(terminal.screen, lambda text: all(len(line) <= 40 for line in text.splitlines()), "a narrow screen")
+        expect(len(shown(narrow)) <= 4, narrow)
+        terminal.tmux("resize-window", "-x", "100", "-y", "20")
+        terminal.type("Escape")
+        os.unlink(looking)
+        last = terminal.sees(r"s, ended .*\n.*no more will come", 60)
+        shown = int(re.search(r"line \d+ of (\d+)", last)[1])
+        steps, turns, rares = steps_of(2, 600), 2 * 600, 2 * 60
+        # A line for each call of step() and doze(), two for each other one, but that some are shown with their end.
+        expect(steps + turns < shown <= 20000, f"{shown} lines for {steps} calls of step(), {turns} of turn(), {rares} of rare()")
+        terminal.type("&", "step()", "Enter")
+        terminal.sees(f"line {steps} of {steps}, no more")
+        terminal.type("q")
+        terminal.sees("^status 0$")
+        terminal.run(["clear"])
+        terminal.run([case.tool, "live", "--screen", "--", *watched(case, 1, 5)], "; echo status $?")
+        terminal.sees("has ended; q quits")  # until a key is pressed
+        terminal.type("q")
+        terminal.sees("^status 0$")
+        expect(terminal.state() == before, f"the terminal was {before} and is {terminal.state()}")
+
+
+def live_screen_attached(case):
+    """The screen of a process that ran already, ended by ^C and by signals: it goes on, and the terminal is as it was."""
+    with running(case, 2) as pid, Terminal(case) as terminal:
+        terminal.sees("ready:")
+        before = terminal.state()
+        for end in (lambda tool: terminal.type("C-c"), lambda tool: os.kill(tool, signal.SIGTERM), lambda tool: os.kill(tool, signal.SIGHUP)):
+            terminal.run([case.tool, "live", "--screen", pid], "; echo status $?")
+            terminal.sees(f"PID {pid}.* lines")
+            terminal.sees(r"\| +step\(\);")
+            end(terminal.tool())
             terminal.sees("^status 0$")
             expect(terminal.state() == before, f"the terminal was {before} and is {terminal.state()}")
-        wait_for(output, "done well", 60)
-        expect(process.wait(20) == 0, f"the program ended with {process.returncode}")
-    finally:
-        stop(process)
+            terminal.run(["clear"])
+            sees(terminal.screen, lambda text: "status" not in text, "an empty screen")
+
+
+def live_screen_refused(case):
+    """Without a terminal, or with a file, there is a sentence that says what to do."""
+    program = watched(case, 1, 1)
+    for options, said in ((["--screen"], "needs a terminal"), (["--screen", "-o", "file"], "leave out -o"),
+                          (["--program-output", "file"], "goes with --screen")):
+        outcome = case.run([case.tool, "live", *options, "--", *program])
+        expect(outcome.status == 1 and said in outcome.stderr and not outcome.stdout, f"{options}: {outcome.status} {outcome.stderr}")
 
 
 ENTERED = re.compile(r"\|\s+(\w+)\(\)(?:;| \{)")
@@ -277,15 +363,27 @@ def entered(text):
     return counts
 
 
-def live_everything(case):
-    """Every call is shown once, in the order of time."""
-    outcome = case.run([case.tool, "live", "--mode", "block", "--abstime", "--", *watched(case, 4, 2000, 100)])
+def shows_everything(case, *options):
+    """What `live` prints: every call once, in the order of time."""
+    outcome = case.run([case.tool, "live", "--mode", "block", "--abstime", *options, "--", *watched(case, 4, 2000, 100)])
     expect(outcome.status == 0 and not outcome.stderr, f"status {outcome.status}: {outcome.stderr}")
     want = {"step": steps_of(4, 2000), "turn": 8000, "rare": 800, "doze": 8000, "work": 4, "main": 1}
     expect(entered(outcome.stdout) == want, f"{entered(outcome.stdout)} are shown, not {want}")
     times = [float(time) for time in re.findall(r"^ +(\d+\.\d+) \|", outcome.stdout, re.M)]
     expect(times == sorted(times), "times step back")
-    expect("running" in outcome.stdout and "done well" in outcome.stdout, "the program's own output is not there")
+    return outcome.stdout
+
+
+def live_everything(case):
+    text = shows_everything(case)
+    expect("running" in text and "done well" in text, "the program's own output is not there")
+
+
+def live_adaptive(case):
+    """Calls without times are shown, too, and their durations are marked."""
+    text = shows_everything(case, "--time", "adaptive", "--time-small", "1000000")
+    marked, steps = len(re.findall(r"~[\d.]+ us +\| +step\(\);", text)), steps_of(4, 2000)
+    expect(steps / 2 < marked < steps, f"{marked} of {steps} calls of step() are estimates")
 
 
 def live_whole_lines(case):
@@ -334,11 +432,9 @@ def live_soon(case):
 
 def live_attached(case):
     """A process that ran already: SIGINT lets go of it, and it goes on."""
-    output, process = start(case, watched(case, 2, 1500))
     path = os.path.join(case.folder, "text")
     open(path, "wb").close()
-    try:
-        pid = wait_for(output, "running").split()[1]
+    with running(case, 2) as pid:
         tool = Process([case.tool, "live", "--all-levels", "-o", path, pid], stderr=subprocess.PIPE, cwd=case.folder,
                        env=case.environment(False))
         try:
@@ -352,10 +448,6 @@ def live_attached(case):
             text = file.read()
         expect("work() { /* entered before the trace */" in text, f"what was open is not shown: {text[:1500]}")
         expect(not re.search(r"nanosleep.*\n.* turn\(\)", text), "a call is shown inside of a system call")
-        wait_for(output, "done well", 30)
-        expect(process.wait(20) == 0, f"the program ended with {process.returncode}")
-    finally:
-        stop(process)
 
 
 def live_filters(case):
@@ -400,14 +492,9 @@ def live_slow_reader(case):
 
 def live_reader_gone(case):
     """`calltap live | head`: it ends quietly, and the program goes on."""
-    output, process = start(case, watched(case, 1, 1500))
-    try:
-        pid = wait_for(output, "running").split()[1]
+    with running(case, 1) as pid:
         outcome = case.run(["sh", "-c", f"{shlex.quote(case.tool)} live {pid} | head -20"])
         expect(not outcome.stderr and len(outcome.stdout.splitlines()) == 20, f"{outcome.stdout} {outcome.stderr}")
-        wait_for(output, "done well", 30)
-    finally:
-        stop(process)
 
 
 SINGLE = {
@@ -425,6 +512,10 @@ SINGLE = {
     "watch-top-target-killed": top_ended(by_target, "^status 137$"),
     "watch-top-interrupt-key": top_ended(by_key, "^status 0$"),
     "watch-live-everything": live_everything,
+    "watch-live-adaptive": live_adaptive,
+    "watch-live-screen": live_screen,
+    "watch-live-screen-attached": live_screen_attached,
+    "watch-live-screen-refused": live_screen_refused,
     "watch-live-whole-lines": live_whole_lines,
     "watch-live-as-replay": live_as_replay,
     "watch-live-soon": live_soon,

@@ -1,0 +1,220 @@
+"""`--time adaptive`: calls without times are all there, in order, and were within the bounds that the tool tells; long ones are
+found.  The program bounds.c logs the clock around each call.  `run.py --adaptive` runs any other case so."""
+import collections
+import json
+import os
+import struct
+
+import jumps
+import language
+import programs
+import tools
+from instances import Instance
+from harness import expect
+from steer import own_place
+from steering import Program, Tool, nothing_lost
+
+FUNCTIONS = ("tiny", "outer", "middle", "handled", "passes")
+LOGGED = struct.Struct("<IIQQQQ")
+CHOSEN = [option for name in FUNCTIONS for option in ("-l", name)]
+AT_ONCE = ["--time-small", "1000000"]  # as many functions as can be are brief from the first call on
+SPAN_NS = 200000  # twice the tick
+LONG_NS = 2500000  # logged calls of 3 ms
+SLACK_NS = 3000  # what the line through the clock's samples may be off, and a handler's way in and out
+# An emulated clock's samples are taken by the program's agent, by system calls and reads that take microseconds there.
+EMULATED_SLACK_NS = 20000
+EMULATED_SHORT = ["--time-short", "100us"]  # a call takes some microseconds there, with the clock reads that it logs
+
+
+def logged(path):
+    """{(tid, function): [(before, begun, ending, after)]} in the order of the calls."""
+    calls = collections.defaultdict(list)
+    data = b""
+    for name in filter(os.path.exists, (path, f"{path}.child")):
+        with open(name, "rb") as file:
+            data += file.read()
+    for tid, function, *clocks in LOGGED.iter_unpack(data[:len(data) // LOGGED.size * LOGGED.size]):
+        calls[tid, FUNCTIONS[function]].append(clocks)
+    return calls
+
+
+def told(case):
+    """{(tid, function): [[entry ns, its error, exit ns, its error]]} as `export` has them, in the order of the calls."""
+    path = os.path.join(case.folder, "events")
+    done = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", path])
+    expect(done.status == 0, f"export: {done.stderr}")
+    calls, open_calls = collections.defaultdict(list), collections.defaultdict(list)
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            event = json.loads(line)
+            if event["ev"] == "enter":
+                call = [event["ns"], event.get("error_ns", 0), None, 0]
+                calls[event["tid"], event["fn"]].append(call)
+                open_calls[event["tid"]].append((event["fn"], call))
+            elif event["ev"] == "leave":
+                name, call = open_calls[event["tid"]].pop()
+                expect(name == event["fn"], f"{event['fn']} ends in {name}")
+                call[2:] = event["ns"], event.get("error_ns", 0)
+    return calls
+
+
+def offset_of(pairs):
+    """What is to be added to the trace's times, from the calls whose times are exact: each was within what is logged."""
+    low, high = [], []
+    for shown, real in pairs:
+        if not shown[1]:
+            low.append(real[0] - shown[0])
+            high.append(real[1] - shown[0])
+    expect(len(low) > 100, f"{len(low)} calls with exact times")
+    low.sort()
+    high.sort()
+    # The line through the clock's samples is not that exact: the offset that most agree on.
+    return (low[len(low) * 99 // 100] + high[len(high) // 100]) // 2
+
+
+def slack(case):
+    return SLACK_NS if case.cpu.native else EMULATED_SLACK_NS
+
+
+def check_bounds(case, log):
+    """Each event was where the trace says, with its error; returns how many were estimated."""
+    shown, real = told(case), logged(log)
+    expect(set(shown) == set(real), f"threads and functions {sorted(shown)}, logged {sorted(real)}")
+    pairs = []
+    for key, calls in real.items():
+        expect(len(calls) == len(shown[key]), f"{key}: {len(shown[key])} calls in the trace, {len(calls)} logged")
+        pairs += zip(shown[key], calls)
+    offset = offset_of(pairs)
+    wrong, estimated, off = [], 0, slack(case)
+    for (entry, entry_error, leave, leave_error), (before, begun, ending, after) in pairs:
+        estimated += (entry_error > 0) + (leave_error > 0)
+        if not (before - off - entry_error <= entry + offset <= begun + off + entry_error):
+            wrong.append(("entry", entry + offset - before, entry_error, begun - before))
+        if leave is not None and not (ending - off - leave_error <= leave + offset <= after + off + leave_error):
+            wrong.append(("exit", leave + offset - ending, leave_error, after - ending))
+    # A handler, or another thread, may come between the clock that is logged and the call itself: that is logged as longer.
+    expect(not wrong, f"{len(wrong)} of {2 * len(pairs)} events out of their bounds, such as {wrong[:8]}")
+    return estimated, pairs
+
+
+def long_calls(case, pairs):
+    """Each long call is seen as one, within a tick on either side; and no short one is."""
+    real = sum(begun and ending - begun >= LONG_NS for _, (_, begun, ending, _) in pairs)
+    expect(real > 3, f"{real} long calls")
+    for (entry, entry_error, leave, leave_error), (before, begun, ending, after) in pairs:
+        if leave is None:
+            continue
+        error = abs((leave - entry) - (ending - begun))
+        expect(error <= entry_error + leave_error + (begun - before) + (after - ending) + 2 * slack(case),
+               f"a call of {ending - begun} ns is shown as {leave - entry} +- {entry_error + leave_error}")
+
+
+def bounded(signals, *options, small=True):
+    def test(case):
+        case.as_it_is = True
+        log = os.path.join(case.folder, "log")
+        done = case.record([case.program("bounds.c", variant="-clocked", flags=["-O2"]), log, "400", "3", str(signals)],
+                           [*CHOSEN, "--time", "adaptive", *(AT_ONCE if small else []), *([] if case.cpu.native else EMULATED_SHORT), *options])
+        expect(done.status == 0 and "calls" in done.stdout, f"{done.status}: {done.stdout} {done.stderr}")
+        trace = case.trace()
+        nothing_lost(trace)
+        estimated, pairs = check_bounds(case, log)
+        expect(trace.brief_tails > 20, f"{trace.brief_tails} tail calls without a time")
+        expect(trace.brief > len(pairs) // 10 and estimated > len(pairs) // 10,
+               f"{trace.brief} records without a time, {estimated} events with an error, {len(pairs)} calls")
+        long_calls(case, pairs)
+        case.readable()
+    return test
+
+
+def stepped(what, functions):
+    """A handler's calls between any two instructions of a call and its recorders, which see a new tick."""
+    def test(case):
+        case.as_it_is = True
+        log = os.path.join(case.folder, "log")
+        tick_us = 100 if case.cpu.native else 5000  # longer than a signal takes to come in, by a debugger there
+        chosen = [option for name in functions for option in ("-l", name)]
+        done = tools.stepped(case, [case.program("bounds.c", variant="-clocked", flags=["-O2"]), log, what, str(2 * tick_us + 200)],
+                             [*chosen, "--time", "adaptive", *AT_ONCE, "--time-short", "1s", "--time-sample", "60000", "--time-tick",
+                              f"{tick_us}us"],
+                             ["--one-a-round"])
+        expect(done.status == 0 and " steps" in done.stdout, f"{done.status}: {done.stdout} {done.stderr}")
+        expect(int(done.stdout.split()[0]) > 300, f"only {done.stdout}")
+        nothing_lost(case.trace())
+        check_bounds(case, log)
+    return test
+
+
+def profiled(case):
+    """What an earlier trace says of a function holds from its first call on."""
+    case.need_native("brief records")
+    case.as_it_is = True
+    program = case.program("repeats.c", flags=["-O2"])
+    earlier = os.path.join(case.folder, "earlier")
+    done = case.run([case.tool, "record", "-l", "mixed", "-o", earlier, "--", program, "5000"])
+    expect(done.status == 0, done.stderr)
+    for options, most, least in (((), 0, 0), (("--time-profile", earlier), 200, 150), (("--time-profile", earlier, "--time-short", "1ns"), 0, 0)):
+        done = case.record([program, "100"], ["-l", "mixed", "--time", "adaptive", *options])
+        expect(done.status == 0, done.stderr)
+        trace = case.trace()
+        expect(least <= trace.brief <= most and trace.called() == {"mixed": 100}, f"{options}: {trace.brief} records without a time")
+    done = case.record([program, "100"], ["--time-profile", earlier])
+    expect(done.status == 1 and "goes with --time adaptive" in done.stderr, f"{done.status}: {done.stderr}")
+
+
+def refused(case):
+    """What cannot be is refused with a sentence, before anything runs."""
+    for options, words in ((["--mode", "overwrite"], "--mode overwrite"), (["-p", "function"], "function_graph"),
+                           (["--time", "sometimes"], "exact or adaptive"), (["--time-tick", "1s"], "10us to 100ms")):
+        done = case.run([case.tool, "record", "--time", "adaptive", *options, "-o", case.trace_path, "--", "true"])
+        expect(done.status != 0 and words in done.stderr and done.stderr.count("\n") == 1, f"{options}: {done.status} {done.stderr}")
+        expect(not os.path.exists(case.trace_path), "there is a file")
+
+
+def beside_others(case):
+    """A further instance has all times, whatever the first one leaves out."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case) as program:
+        with Tool(case, program, "--time", "adaptive", *AT_ONCE) as tool:
+            tool.records(1000)
+            with Instance(case, program, "look", "-l", "leaf_1") as instance:
+                instance.records(1000)
+                instance.end("verb")
+            tool.records(1000)
+            tool.detach()
+        program.end()
+    trace = case.trace()
+    expect(trace.brief > 1000, f"{trace.brief} records without a time")
+    case.readable()
+    trace = instance.trace()
+    expect(set(trace.called()) == {"leaf_1"} and not trace.brief, f"{trace.called()}, {trace.brief} without a time")
+
+
+def adapted(test):
+    """A case of others, with as few times as can be."""
+    def adaptive(case):
+        case.adaptive = True
+        test(case)
+    return adaptive
+
+
+OTHERS = {name: test for module in (programs, language, jumps) for name, test in
+          {**getattr(module, "CASES", {}), **getattr(module, "SINGLE", {})}.items()}
+
+SINGLE = {
+    "adaptive-bounds": bounded(0),
+    "adaptive-bounds-signals": bounded(150),
+    "adaptive-bounds-all-brief": bounded(200, "--time-short", "1s", "--time-sample", "7"),
+    "adaptive-bounds-learned": bounded(0, small=False),
+    "adaptive-stepped": stepped("steps", FUNCTIONS),
+    "adaptive-stepped-tails": stepped("tails", FUNCTIONS),
+    "adaptive-profiled": profiled,
+    "adaptive-refused": refused,
+    "adaptive-beside-others": beside_others,
+    **{f"adaptive-{name}": adapted(OTHERS[name]) for name in OTHERS},
+}
+# What may meet a recorder in the midst of its work; the rest is the same on all CPUs.
+EVERYWHERE = ("calls", "signals", "jumps", "threads", "tails", "exceptions", "longjumps", "routines", "storms", "storms-jump", "interrupts",
+              "handlers")
+ALIKE = {f"adaptive-{name}": None for name in OTHERS if name not in EVERYWHERE}

@@ -1,0 +1,305 @@
+"""Values of Rust: programs with functions of random signatures, whose recorded arguments and results equal what was drawn, and what
+the program itself says, or are told as not available."""
+import os
+import random
+import re
+import shutil
+import subprocess
+
+from harness import Skip, expect
+from typed import recorded
+from values import need
+
+
+class Kind:
+    """A type: how its values are drawn, shown by the tool, written in Rust, and said by the program (Debug)."""
+    def __init__(self, name, draw, show, initial, debug, plain=False):
+        self.name, self.draw, self.show, self.initial, self.debug, self.plain = name, draw, show, initial, debug, plain
+
+
+def quoted(value):
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def draw_text(odd):
+    return "".join(odd.choice('abc "\\\n') for _ in range(odd.choice([0, 1, 9, 20])))
+
+
+def draw_numbers(odd):
+    return [odd.randint(0, 99) for _ in range(odd.choice([0, 1, 3, 9]))]
+
+
+def shown_list(value):
+    return f"{{{len(value)}: {', '.join([*map(str, value[:8]), *(['...'] if len(value) > 8 else [])])}}}" if value else "{}"
+
+
+def vector(value):
+    return f"vec!{value}" if value else "Vec::new()"
+
+
+def number(name, low, high):
+    return Kind(name, lambda odd: odd.choice([low, high, 0, 1, odd.randint(low, high)]), str, lambda value: f"({value}{name})", str, True)
+
+
+def real(name):
+    return Kind(name, lambda odd: odd.choice([0.5, -2.0, 1024.25, 0.0]), str, lambda value: f"({value}{name})", str, True)
+
+
+NOTHING = object()
+
+
+def option(kind):
+    return Kind(f"Option<{kind.name}>", lambda odd: kind.draw(odd) if odd.random() < 0.6 else NOTHING, lambda value: "None" if value is NOTHING else kind.show(value),
+                lambda value: f"None::<{kind.name}>" if value is NOTHING else f"Some({kind.initial(value)})",
+                lambda value: "None" if value is NOTHING else f"Some({kind.debug(value)})", kind.plain)
+
+
+def pair(first, second):
+    return Kind(f"({first.name}, {second.name})", lambda odd: (first.draw(odd), second.draw(odd)), lambda value: "{__0=%s, __1=%s}" % (first.show(value[0]), second.show(value[1])),
+                lambda value: f"({first.initial(value[0])}, {second.initial(value[1])})", lambda value: f"({first.debug(value[0])}, {second.debug(value[1])})",
+                first.plain and second.plain)
+
+
+COLORS = ["Red", "Green", "Blue"]
+I8, I16, I32, I64 = number("i8", -128, 127), number("i16", -32768, 32767), number("i32", -1 << 31, (1 << 31) - 1), number("i64", -1 << 63, (1 << 63) - 1)
+U8, U32, U64, F32, F64 = number("u8", 0, 255), number("u32", 0, (1 << 32) - 1), number("u64", 0, (1 << 64) - 1), real("f32"), real("f64")
+BOOL = Kind("bool", lambda odd: odd.random() < 0.5, lambda value: str(value).lower(), lambda value: str(value).lower(), lambda value: str(value).lower(), True)
+CHAR = Kind("char", lambda odd: odd.choice("az09"), lambda value: f"'{value}'", lambda value: f"'{value}'", lambda value: f"'{value}'", True)
+COLOR = Kind("C", lambda odd: odd.choice(COLORS), str, lambda value: f"C::{value}", str, True)
+TEXT = Kind("&'static str", draw_text, quoted, quoted, quoted, True)
+STRING = Kind("String", draw_text, quoted, lambda value: f"{quoted(value)}.to_string()", quoted)
+VECTOR = Kind("Vec<u64>", draw_numbers, shown_list, vector, str)
+P = Kind("P", lambda odd: (I32.draw(odd), draw_text(odd)), lambda value: "{x=%d, name=%s}" % (value[0], quoted(value[1])),
+         lambda value: "P { x: %d, name: %s.to_string() }" % (value[0], quoted(value[1])), lambda value: "P { x: %d, name: %s }" % (value[0], quoted(value[1])))
+W = Kind("W", lambda odd: (I64.draw(odd), I64.draw(odd)), lambda value: "{a=%d, b=%d}" % value, lambda value: "W { a: %d, b: %d }" % value, lambda value: "W { a: %d, b: %d }" % value, True)
+T = Kind("T", lambda odd: (U32.draw(odd), U32.draw(odd), U32.draw(odd)), lambda value: "{a=%d, b=%d, c=%d}" % value,
+         lambda value: "T { a: %d, b: %d, c: %d }" % value, lambda value: "T { a: %d, b: %d, c: %d }" % value, True)
+N = Kind("N", lambda odd: (F64.draw(odd), option(U32).draw(odd)), lambda value: "{r=%s, o=%s}" % (value[0], option(U32).show(value[1])),
+         lambda value: "N { r: %s, o: %s }" % (value[0], option(U32).initial(value[1])), lambda value: "N { r: %s, o: %s }" % (value[0], option(U32).debug(value[1])), True)
+UNIT = Kind("()", lambda odd: None, lambda value: "(empty)", lambda value: "()", lambda value: "()", True)
+VALUES = [I8, I16, I32, I64, U8, U32, U64, F32, F64, BOOL, CHAR, COLOR, TEXT, STRING, VECTOR, P, W, T, N, UNIT,
+          *map(option, (U32, U8, I64, F64, BOOL, CHAR, TEXT, STRING, VECTOR, COLOR, W, P, option(I16), option(option(BOOL)), option(STRING))),
+          pair(U32, U8), pair(U8, I64), pair(F32, F32), pair(I16, F64), pair(U64, TEXT), option(pair(U8, U32))]
+BORROWED = [Kind("&String", draw_text, quoted, lambda value: f"&{quoted(value)}.to_string()", quoted),
+            Kind("&[i32]", draw_numbers, shown_list, lambda value: f"&{value}" if value else "&[0i32; 0]", str),
+            Kind("&Vec<i16>", draw_numbers, shown_list, lambda value: f"&{vector(value)}", str),
+            Kind("&P", P.draw, P.show, lambda value: f"&{P.initial(value)}", P.debug),
+            Kind("&Option<u32>", option(U32).draw, option(U32).show, lambda value: f"&{option(U32).initial(value)}", option(U32).debug),
+            Kind("Option<&P>", option(P).draw, lambda value: None, lambda value: "None::<&P>" if value is NOTHING else f"Some(&{P.initial(value)})", option(P).debug)]
+TYPES = """#![allow(dead_code, unused_mut, unused_variables, unused_assignments)]
+#[inline(never)] fn black_box<T>(v: T) -> T { unsafe { let out = std::ptr::read_volatile(&v); std::mem::forget(v); out } }
+#[derive(Debug, Clone)] pub struct P { x: i32, name: String }
+#[derive(Debug, Clone, Copy)] pub struct W { a: i64, b: i64 }
+#[derive(Debug, Clone, Copy)] pub struct T { a: u32, b: u32, c: u32 }
+#[derive(Debug, Clone, Copy)] pub struct N { r: f64, o: Option<u32> }
+#[derive(Debug, Clone, Copy, PartialEq)] pub enum C { Red, Green, Blue }
+"""
+TOLD = re.compile(r"\((dropped|moved|uncertain|place|registers|far|struct|empty|fault)\)|0x[0-9a-f]+(\(fault\))?")
+TURNS = 3
+
+
+class Function:
+    def __init__(self, odd, index):
+        self.index = index
+        self.kinds = [odd.choice([*VALUES, *VALUES, *BORROWED]) for _ in range(odd.choice([1, 2, 3, 5, 8]))]
+        self.result = odd.choice(VALUES)
+        self.is_open = odd.random() < 0.5  # others may call it
+        self.ends = odd.random() < 0.3  # its result is not asked for
+        self.calls = [([kind.draw(odd) for kind in self.kinds], self.result.draw(odd)) for _ in range(TURNS)]
+        # Which arguments are used, and how.  What is assigned to is another's value from then on.
+        self.uses = [odd.choice(["say", "say", "take", "none"]) for _ in self.kinds]
+        self.assigned = {}
+        for k, kind in enumerate(self.kinds):
+            same = [j for j, other in enumerate(self.kinds) if j != k and other is kind and kind.plain and j not in self.assigned]
+            if same and odd.random() < 0.5:
+                self.assigned[k] = odd.choice(same)
+
+    def code(self):
+        parameters = ", ".join(f"mut a{k}: {kind.name}" for k, kind in enumerate(self.kinds))
+        lines = [f"a{k} = a{j};" for k, j in self.assigned.items()]
+        said = [k for k, use in enumerate(self.uses) if use == "say"]
+        lines.append(f'println!("{self.index}{" {:?}" * len(said)}", {", ".join(f"a{k}" for k in said)});' if said else f'println!("{self.index}");')
+        lines += [f"black_box(a{k});" for k, use in enumerate(self.uses) if use == "take"]
+        results = ", ".join(f"{turn} => {self.result.initial(value)}" for turn, (_, value) in enumerate(self.calls[:-1]))
+        lines.append(f"unsafe {{ match black_box(TURN) {{ {results}, _ => {self.result.initial(self.calls[-1][1])} }} }}")
+        return f"#[inline(never)] {'#[no_mangle] pub ' if self.is_open else ''}fn call_{self.index}({parameters}) -> {self.result.name} {{ {' '.join(lines)} }}"
+
+    def call(self, turn):
+        given = ", ".join(f"black_box({kind.initial(value)})" for kind, value in zip(self.kinds, self.calls[turn][0]))
+        return f"call_{self.index}({given});" if self.ends else f"black_box(call_{self.index}({given}));"
+
+    def said(self, turn):
+        values = list(self.calls[turn][0])
+        for k, j in self.assigned.items():
+            values[k] = values[j]
+        return " ".join([str(self.index), *(kind.debug(value) for kind, value, use in zip(self.kinds, values, self.uses) if use == "say")])
+
+
+def source(functions):
+    turns = "".join(f"    unsafe {{ TURN = {turn}; }}\n" + "".join(f"    {function.call(turn)}\n" for function in functions) for turn in range(TURNS))
+    return TYPES + "static mut TURN: u32 = 0;\n" + "\n".join(function.code() for function in functions) + f"\nfn main() {{\n{turns}}}\n"
+
+
+class Shares:
+    def __init__(self):
+        self.values = self.told = self.results = self.results_told = 0
+
+
+def check_arguments(where, function, turn, left, shares):
+    for k, (kind, value) in enumerate(zip(function.kinds, function.calls[turn][0])):
+        # What takes no byte has no name in DWARF.
+        name = re.match(rf"a{k}=|arg{k + 1}=" if kind.name == "()" else rf"a{k}=", left)
+        expect(name, f"{where}: {left!r}, not a{k}")
+        left, wanted = left[name.end():], kind.show(value)
+        told = TOLD.match(left)
+        # Addresses within structures are numbers.
+        if wanted is None:
+            told = told or re.match(r"None|\{[^}]*\}", left)
+        expect(told or wanted is not None and left.startswith(wanted), f"{where} a{k}: {kind.name}: {left!r}, not {wanted!r}")
+        shares.values += kind.name != "()"
+        shares.told += told is not None and kind.name != "()"
+        left = left[told.end() if told else len(wanted):].removeprefix(", ")
+    expect(not left, f"{where}: {left!r} is left")
+
+
+def one_build(case, path, functions, level, toolchain=()):
+    program = os.path.join(case.folder, f"rust-{level}")
+    built = subprocess.run(["rustc", *toolchain, "-g", "-C", f"opt-level={level}", "-o", program, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           text=True, check=False, timeout=300)
+    expect(built.returncode == 0, built.stdout[-1500:])
+    done = case.record([program], ["--no-libcalls", "-l", "*call_*", "-A", "*call_*", "-R", "*call_*"], log=False)
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    said = [function.said(turn) for turn in range(TURNS) for function in functions]
+    expect(done.stdout.splitlines() == said, f"-O{level}: the program says otherwise than drawn")
+    shares, values = Shares(), recorded(case)
+    for name, (arguments, results, _) in values.items():
+        match = re.search(r"\bcall_(\d+)$", name.split("(")[0])
+        if not match:
+            continue
+        function = functions[int(match.group(1))]
+        expect(not arguments or len(arguments) == TURNS, f"{name}: {arguments}")
+        for turn, text in enumerate(arguments):
+            check_arguments(f"-O{level} {name} {turn} of {case.trace_path}", function, turn, text, shares)
+        for turn, text in enumerate(results):
+            wanted, told = function.result.show(function.calls[turn][1]), TOLD.fullmatch(text)
+            expect(told or text == wanted, f"-O{level} {name}: {function.result.name}: {text!r}, not {wanted!r}")
+            shares.results += 1
+            shares.results_told += told is not None
+    return shares
+
+
+def random_rust(seed, levels, count=60, toolchain=()):
+    def test(case):
+        need(case)
+        case.as_it_is = True
+        if not shutil.which("rustc"):
+            raise Skip("rustc is not installed")
+        odd = random.Random(seed)
+        functions = [Function(odd, i) for i in range(count)]
+        path = os.path.join(case.folder, "typed.rs")
+        with open(path, "w") as file:
+            file.write(source(functions))
+        for level in levels:
+            shares = one_build(case, path, functions, level, toolchain)
+            if os.environ.get("TYPED_SHARES"):
+                print(f"rustc -O{level}: {shares.values - shares.told} of {shares.values} arguments, {shares.results - shares.results_told} of {shares.results} results")
+            expect(shares.values >= 3 * count and (level != 0 or (shares.told < shares.values / 4 and shares.results_told < shares.results / 3)),
+                   f"-O{level}: {shares.told} of {shares.values} values are not available, {shares.results_told} of {shares.results} results")
+    return test
+
+
+WILD = r"""use std::mem::transmute;
+#[inline(never)] fn black_box<T>(v: T) -> T { unsafe { let out = std::ptr::read_volatile(&v); std::mem::forget(v); out } }
+pub struct P { x: i32, name: String, o: Option<u16>, next: Option<Box<P>> }
+#[inline(never)] fn hit(id: u32, p: &P, t: String, q: &Option<Option<Option<u8>>>) -> Option<i64> {
+    println!("{} {} {} {:?} {}", id, p.x, p.o.map_or(-1, |n| n as i32), q, t.len());
+    if id % 2 == 0 { Some(p.x as i64 - 1) } else { None }
+}
+#[inline(never)] fn wild(s: &str, v: &[u32], t: Option<&str>, o: &Option<u32>) -> usize {
+    black_box(s.as_ptr() as usize + v.as_ptr() as usize + o as *const _ as usize + t.is_some() as usize)
+}
+fn main() {
+    for i in 0..12u32 {
+        let p = P { x: i as i32 * 10, name: format!("n{}", i), o: if i > 5 { Some(i as u16) } else { None }, next: None };
+        black_box(hit(i, &p, "t".repeat(i as usize * 10), &[None, Some(None), Some(Some(None)), Some(Some(Some(7)))][i as usize % 4]));
+    }
+    unsafe {
+        let far: &str = transmute::<(usize, usize), &str>((0x1000, 5));
+        let many: &[u32] = transmute::<(usize, usize), &[u32]>((0x7fff_ffff_0000, 1usize << 61));
+        black_box(wild(far, many, Some(far), transmute::<usize, &Option<u32>>(8)));
+        let empty: &str = transmute::<(usize, usize), &str>((1, 0));
+        let none: &[u32] = transmute::<(usize, usize), &[u32]>((4, 0));
+        black_box(wild(empty, none, Some(empty), &None));
+        let text = "abc";
+        let long: &str = transmute::<(usize, usize), &str>((text.as_ptr() as usize, usize::MAX));
+        black_box(wild(long, none, None, &Some(9)));
+    }
+}
+"""
+WILD_CONDITIONS = {
+    "p->x > 60": lambda i, x, o, q, t: x > 60,
+    "p->o == 7 || p->o.value > 9": lambda i, x, o, q, t: o == 7 or o > 9,
+    "!p->o.has_value": lambda i, x, o, q, t: o < 0,
+    't == "tttttttttt"': lambda i, x, o, q, t: t == 10,
+    "q == 7": lambda i, x, o, q, t: q == "Some(Some(Some(7)))",
+    "ret > 40": lambda i, x, o, q, t: i % 2 == 0 and x > 41,
+    "!ret.has_value": lambda i, x, o, q, t: i % 2 == 1,
+}
+
+
+def wild(case):
+    """Texts and lists that lead nowhere or are endless end in a word; --if with values of Rust."""
+    need(case)
+    case.as_it_is = True
+    if not shutil.which("rustc"):
+        raise Skip("rustc is not installed")
+    program, path = os.path.join(case.folder, "rust-wild"), os.path.join(case.folder, "wild.rs")
+    with open(path, "w") as file:
+        file.write(WILD)
+    built = subprocess.run(["rustc", "-g", "-A", "warnings", "-o", program, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+    expect(built.returncode == 0, built.stdout[-1500:])
+    options = ["--no-libcalls", "-l", "*::hit", "-l", "*::wild", "-a"]
+    expect(case.record([program], options, log=False).status == 0, "record")
+    shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    for line in ("wild(s=(fault), v=(fault), t=(fault), o=0x8(fault))", 'wild(s="", v={}, t="", o=None)', "wild(s=(fault), v={}, t=None, o=9)",
+                 'hit(id=0, p={x=0, name="n0", o=None, next=None}, t="", q=None)', 'hit(id=7, p={x=70, name="n7", o=7, next=None}, t="' + 64 * "t" + '"...(70 bytes), q=7)',
+                 "= 59", "= None"):
+        expect(line in shown, f"no {line} in {shown}")
+    done = case.record([program], [*options[:3], "-A", "*::hit:p->x"], log=False)
+    expect(done.status != 0 and "paths are followed in C and C++ alone" in done.stderr, done.stderr)
+    for condition, check in WILD_CONDITIONS.items():
+        done = case.record([program], [*options[:5], "-a", "--if", f"*::hit: {condition}"], log=False)
+        expect(done.status == 0, f"{condition}: {done.status}: {done.stderr}")
+        rows = [line.split(" ") for line in done.stdout.splitlines()]
+        wanted = sum(check(int(row[0]), int(row[1]), int(row[2]), row[3], int(row[4])) for row in rows)
+        shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+        expect(0 < wanted < 12 and len(re.findall(r"::hit\(", shown)) == wanted, f"{condition}: {shown}, not {wanted}")
+
+
+TINY = """extern "C" { fn extend(p: *const u32) -> u32; }
+#[inline(never)] fn inner(a: u32) -> u32 { unsafe { extend(&a); } 7 }
+#[no_mangle] pub extern "C" fn outer() { inner(1); inner(unsafe { extend(std::ptr::null()) }); }
+"""
+
+
+def tiny(case):
+    """An optimized crate whose only parameter is in memory, for its address is taken: a result that nobody needs is not there."""
+    need(case)
+    case.as_it_is = True
+    if not shutil.which("rustc"):
+        raise Skip("rustc is not installed")
+    program, archive = os.path.join(case.folder, "rust-tiny"), os.path.join(case.folder, "libtiny.a")
+    for name, text in (("tiny.rs", TINY), ("main.c", "void outer(void);\nunsigned extend(const unsigned *p) { return p ? *p + 41 : 5; }\nint main(void) { outer(); return 0; }\n")):
+        with open(os.path.join(case.folder, name), "w") as file:
+            file.write(text)
+    for command in (["rustc", "-g", "-C", "opt-level=2", "--crate-type=staticlib", "-o", archive, os.path.join(case.folder, "tiny.rs")],
+                    ["gcc", "-g", "-o", program, os.path.join(case.folder, "main.c"), archive, "-lpthread", "-ldl", "-lm"]):
+        built = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+        expect(built.returncode == 0, built.stdout[-1500:])
+    expect(case.record([program], ["--no-libcalls", "-l", "*::inner", "-a"], log=False).status == 0, "record")
+    shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    expect(len(re.findall(r"::inner\(a=\((moved|uncertain)\)\) = \(uncertain\)", shown)) == 2, shown)
+
+
+SINGLE = {"rust-values": random_rust(1, (0, 2)), "rust-wild": wild, "rust-tiny": tiny}
+LONG = {f"rust-values-{seed}": random_rust(seed, (0, 1, 2, 3, "s")) for seed in (10, 11)}

@@ -1,0 +1,309 @@
+"""per_cpu/ and events/ of `calltap mount`: sub-buffers as the kernel's ring buffer has them, for tools that read these."""
+import collections
+import errno
+import os
+import re
+import select
+import struct
+import time
+
+from harness import Process, expect, until
+from tracefs import CALL_LINE, mounted, native
+
+PAGE, HEAD = 4096, 16
+PADDING, EXTEND, SMALL_MAX = 29, 30, 28
+MISSED, MISSED_KNOWN = 1 << 31, 1 << 30
+FUNCTION, PRINT, EXIT, ENTRY = 1, 5, 10, 11
+Event = collections.namedtuple("Event", "cpu ns kind tid fields")
+LAYOUTS = {FUNCTION: "<QQ", ENTRY: "<Qi", EXIT: "<QiIQQ"}
+
+
+def cpus(tree):
+    return sorted(os.listdir(tree.path("per_cpu")))
+
+
+def decode(page, cpu):
+    """(events, how many are missing before them, None = nobody knows) of a sub-buffer."""
+    ns, commit = struct.unpack_from("<QQ", page)
+    size, at, events = commit & 0xfffff, HEAD, []
+    expect(size <= PAGE - HEAD, f"{size} bytes are used")
+    missed = 0
+    if commit & MISSED:
+        missed = struct.unpack_from("<Q", page, HEAD + size)[0] if commit & MISSED_KNOWN else None
+    elif any(page[HEAD + size:]):
+        expect(False, "there is something behind the data")
+    while at < HEAD + size:
+        word, = struct.unpack_from("<I", page, at)
+        kind, delta = word & 31, word >> 5
+        at += 4
+        if kind == EXTEND:
+            ns += delta | struct.unpack_from("<I", page, at)[0] << 27
+            at += 4
+            continue
+        expect(kind < PADDING, f"an event of type {kind}")
+        ns += delta
+        length = kind * 4
+        if not kind:
+            length = struct.unpack_from("<I", page, at)[0] - 4
+            at += 4
+            expect(length > SMALL_MAX * 4, f"{length} bytes are too few for a length of their own")
+        number, flags, preempt, tid = struct.unpack_from("<HBBi", page, at)
+        expect((flags, preempt) == (0, 0), f"flags {flags}, {preempt}")
+        if number == PRINT:
+            fields = (struct.unpack_from("<Q", page, at + 8)[0], page[at + 16:at + length].split(b"\0")[0].decode())
+        else:
+            fields = struct.unpack_from(LAYOUTS[number], page, at + 8)
+        events.append(Event(cpu, ns, number, tid, fields))
+        at += length
+    expect(at == HEAD + size, "the last event reaches over the end")
+    return events, missed
+
+
+def read_pages(fd):
+    """What is there, by read()."""
+    while True:
+        try:
+            page = os.read(fd, PAGE)
+        except BlockingIOError:
+            return
+        if not page:
+            return
+        expect(len(page) == PAGE, f"a read gave {len(page)} bytes")
+        yield page
+
+
+def splice_pages(fd):
+    """What fills pages, by splice(), as trace-cmd takes it."""
+    out, into = os.pipe()
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    try:
+        while poller.poll(0):
+            size = os.splice(fd, into, 1 << 16)
+            expect(size and size % PAGE == 0, f"splice gave {size} bytes")
+            for _ in range(size // PAGE):
+                yield os.read(out, PAGE)
+        try:
+            expect(not os.splice(fd, into, 1 << 16), "splice has something that poll does not tell of")
+        except BlockingIOError:
+            pass
+    finally:
+        os.close(out)
+        os.close(into)
+
+
+def consume(tree, cpu, spliced):
+    """(all events of a CPU, how many pages were spliced, how many events are missing)."""
+    fd = os.open(tree.path(f"per_cpu/{cpu}/trace_pipe_raw"), os.O_RDONLY | os.O_NONBLOCK)
+    events, missed, pages = [], 0, 0
+    try:
+        for way in ([splice_pages] if spliced else []) + [read_pages]:
+            for page in way(fd):
+                more, lost = decode(page, int(cpu[3:]))
+                expect(more and lost is not None, "a page without events, or nobody knows how many are missing")
+                events += more
+                missed += lost
+                pages += way is splice_pages
+    finally:
+        os.close(fd)
+    times = [event.ns for event in events]
+    expect(times == sorted(times), "times go back")
+    return events, pages, missed
+
+
+def stats(tree, cpu):
+    return {key: float(value) for key, value in
+            (line.split(": ") for line in tree.read(f"per_cpu/{cpu}/stats").splitlines())}
+
+
+def record(tree, tracer, count):
+    """Have calls in the buffer, and no more that come."""
+    tree.write("current_tracer", tracer + "\n")
+    until("calls", lambda: sum(stats(tree, cpu)["entries"] for cpu in cpus(tree)) > count)
+    tree.write("tracing_on", "0\n")
+    last = None
+    while last != (last := tree.read("trace")):  # open calls are recorded to their end
+        pass
+    return last
+
+
+def functions(spliced):
+    def test(case):
+        """Each event of trace is one of the sub-buffers, and the other way round; what was read is gone."""
+        with mounted(case) as (program, tree):
+            tree.write("trace_marker", "a short mark\n")
+            tree.write("trace_marker", "long " * 100 + "\n")
+            tree.write("tracing_on", "0\n")
+            marks = [event for cpu in cpus(tree) for event in consume(tree, cpu, spliced)[0]]
+            expect([event.fields[1] for event in sorted(marks, key=lambda event: event.ns)] ==
+                   ["a short mark\n", "long " * 100 + "\n"], f"{marks}")
+            expect(len({event.tid for event in marks}) == 1, f"{marks}")
+            tree.write("tracing_on", "1\n")
+            lines = [CALL_LINE.match(line) for line in record(tree, "function", 2000).splitlines() if not line.startswith("#")]
+            before = {cpu: stats(tree, cpu) for cpu in cpus(tree)}
+            found, pages = [], 0
+            for cpu in cpus(tree):
+                events, more, missed = consume(tree, cpu, spliced)
+                expect(not missed, f"{missed} are missing")
+                after = stats(tree, cpu)
+                expect(before[cpu]["entries"] == len(events) == after["read events"] and not after["entries"] and not after["bytes"],
+                       f"{len(events)} events, {before[cpu]}, {after}")
+                found += events
+                pages += more
+            expect(bool(pages) == spliced, f"{pages} pages were spliced")
+            shown = sorted((f"{event.ns // 1000000000}.{event.ns // 1000 % 1000000:06}", event.tid, event.cpu) for event in found)
+            wanted = sorted((line[4], int(line[2]), int(line[3])) for line in lines)
+            expect(shown == wanted, f"{len(shown)} events, {len(wanted)} lines")
+            names, by_time = collections.defaultdict(set), collections.defaultdict(list)
+            for line in lines:
+                by_time[line[4], int(line[2])].append(line[5])
+            for event in found:
+                called = by_time[f"{event.ns // 1000000000}.{event.ns // 1000 % 1000000:06}", event.tid]
+                if len(called) == 1:
+                    names[event.fields[0]].add(called[0])
+            expect(names and all(len(of) == 1 for of in names.values()), f"an address is of several functions: {names}")
+            with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+                code = [[int(end, 16) for end in line.split()[0].split("-")] for line in maps if line.split()[1][2] == "x"]
+            for event in found:
+                expect(all(any(lo <= address < hi for lo, hi in code) for address in event.fields), f"{event} is no code")
+            expect(tree.read("trace").count(" <-") == 0, "what was read is still there")
+            copy = os.path.join(case.folder, "copy")
+            tree.write("tracing_on", "1\n")
+            with Process(["cp", tree.path("per_cpu/cpu0/trace_pipe_raw"), copy]) as copies:  # it waits for more
+                until("a copy", lambda: os.path.exists(copy) and os.path.getsize(copy) >= PAGE or tree.write(
+                    "trace_marker", "mark " * 100 + "\n"))
+                copies.kill()
+    return test
+
+
+def graph(case):
+    """Entries and exits of each thread nest, with their functions, depths and times."""
+    with mounted(case) as (_, tree):
+        tree.write("set_ftrace_filter", "once leaf_* recurse\n")
+        record(tree, "function_graph", 3000)
+        events = [event for cpu in cpus(tree) for event in consume(tree, cpu, True)[0]]
+        open_calls, calls = collections.defaultdict(list), 0
+        for event in sorted(events, key=lambda event: event.ns):
+            stack = open_calls[event.tid]
+            if event.kind == ENTRY:
+                stack.append(event)
+                expect(event.fields[1] >= len(stack) - 1, f"{event} is at depth {len(stack) - 1}")
+                continue
+            expect(event.kind == EXIT and event.fields[4] == event.ns, f"{event}")
+            if stack:  # else it was open when the tracer began
+                entry = stack.pop()
+                expect(entry.fields == event.fields[:2] and abs(entry.ns - event.fields[3]) < 2, f"{entry}, {event}")
+                calls += 1
+        expect(calls > 1000 and not any(open_calls.values()), f"{calls} calls, {open_calls}")
+
+
+def losses(case):
+    """What was overwritten is told in the next sub-buffer, and once."""
+    with mounted(case, arguments=("3", "busy")) as (_, tree):
+        tree.write("buffer_size_kb", "128\n")
+        record(tree, "function", 1000)
+        until("an overrun", lambda: any(stats(tree, cpu)["overrun"] for cpu in cpus(tree)))
+        for cpu in cpus(tree):
+            before = stats(tree, cpu)
+            events, _, missed = consume(tree, cpu, True)
+            all_lost = before["overrun"] + before["dropped events"]
+            expect(before["entries"] == len(events) and (before["overrun"] <= missed <= all_lost or not events),
+                   f"{missed} missed, {len(events)} events, {before}")
+        tree.write("current_tracer", "nop\n")
+        tree.write("current_tracer", "function_graph\n")
+        for cpu in cpus(tree):
+            expect(stats(tree, cpu)["overrun"] == 0 or stats(tree, cpu)["entries"], "the counts stay")
+
+
+def refused(error, call, *arguments):
+    try:
+        os.close(call(*arguments))
+    except OSError as found:
+        expect(found.errno == error, f"{arguments}: {found}")
+    else:
+        expect(False, f"{arguments} is not refused")
+
+
+def text(case):
+    """A CPU's trace and trace_pipe are its part of the whole; who reads excludes whom."""
+    with mounted(case) as (_, tree):
+        with open("/sys/devices/system/cpu/possible", encoding="ascii") as file:
+            wanted = 1 + int(re.findall(r"\d+", file.read())[-1])
+        expect(len(cpus(tree)) == wanted, f"{cpus(tree)} of {wanted}")
+        whole = [line for line in record(tree, "function", 500).splitlines() if not line.startswith("#")]
+        for cpu in cpus(tree):
+            mine = [line for line in whole if f"[{int(cpu[3:]):03}]" in line]
+            lines = [line for line in tree.read(f"per_cpu/{cpu}/trace").splitlines() if not line.startswith("#")]
+            expect(lines == mine, f"{cpu} has {len(lines)} lines, not {len(mine)}")
+        one = os.open(tree.path("per_cpu/cpu0/trace_pipe"), os.O_RDONLY | os.O_NONBLOCK)
+        refused(errno.EBUSY, os.open, tree.path("trace_pipe"), os.O_RDONLY)
+        refused(errno.EBUSY, os.open, tree.path("per_cpu/cpu0/trace_pipe"), os.O_RDONLY)
+        tree.refuses(errno.EBUSY, "current_tracer", "nop\n")
+        for cpu in cpus(tree)[1:]:
+            os.close(os.open(tree.path(f"per_cpu/{cpu}/trace_pipe"), os.O_RDONLY))
+        read = b""
+        try:
+            while piece := os.read(one, 1 << 16):
+                read += piece
+        except BlockingIOError:
+            pass
+        os.close(one)
+        expect(read.decode().splitlines() == [line for line in whole if "[000]" in line], "what the pipe of a CPU gave")
+        left = [line for line in tree.read("trace").splitlines() if not line.startswith("#")]
+        expect(left == [line for line in whole if "[000]" not in line], "what is left of the other CPUs")
+        raw = os.open(tree.path("per_cpu/cpu0/trace_pipe_raw"), os.O_RDONLY)
+        tree.refuses(errno.EBUSY, "current_tracer", "nop\n")
+        os.close(raw)
+        last = cpus(tree)[-1]
+        tree.write(f"per_cpu/{last}/trace", "\n")
+        expect(stats(tree, last)["entries"] == 0, "the CPU's buffer is not empty")
+        tree.refuses(errno.EINVAL, "per_cpu/cpu0/snapshot", "1\n")
+
+
+def mask(case):
+    """tracing_cpumask: events of these CPUs alone."""
+    with mounted(case) as (_, tree):
+        full = int(tree.read("tracing_cpumask").replace(",", ""), 16)
+        expect(full == (1 << len(cpus(tree))) - 1, f"{full:x}")
+        for error, word in ((errno.EINVAL, "x"), (errno.EINVAL, "1 2"), (errno.EINVAL, ""), (errno.EOVERFLOW, f"{2 * (full + 1):x}"),
+                            (errno.EOVERFLOW, "1," * 400 + "1")):
+            tree.refuses(error, "tracing_cpumask", word + "\n")
+        seen = set()
+        for number in range(len(cpus(tree))):
+            tree.write("tracing_cpumask", f"{1 << number:x}\n")
+            expect(int(tree.read("tracing_cpumask").replace(",", ""), 16) == 1 << number, tree.read("tracing_cpumask"))
+            tree.write("current_tracer", "function\n")
+            time.sleep(0.3)
+            shown = {int(cpu) for cpu in re.findall(r"\[(\d{3})\]", tree.read("trace"))}
+            expect(shown <= {number}, f"events of {shown} with {number} in the mask")
+            tree.write("current_tracer", "nop\n")
+            seen |= shown
+        expect(seen, "there are no events of any CPU")
+
+
+def events(case):
+    """The formats fit the sub-buffers, and are the same each time; nothing can be enabled."""
+    with mounted(case) as (_, tree):
+        for name, number, size in (("function", FUNCTION, 24), ("funcgraph_entry", ENTRY, 20), ("funcgraph_exit", EXIT, 40),
+                                   ("print", PRINT, 16)):
+            shown = tree.read(f"events/ftrace/{name}/format")
+            expect(f"name: {name}\nID: {number}\nformat:\n" in shown and "print fmt: " in shown, shown)
+            ends = [int(offset) + int(length) for offset, length in re.findall(r"offset:(\d+);\tsize:(\d+);", shown)]
+            expect(max(ends) == size, f"{name} has {max(ends)} bytes")
+            expect(tree.read(f"events/ftrace/{name}/id") == f"{number}\n", f"the id of {name}")
+        expect("offset:16;\tsize:4080;" in tree.read("events/header_page"), "header_page")
+        expect("time_delta  :   27 bits" in tree.read("events/header_event"), "header_event")
+        tree.write("events/enable", "0\n")
+        tree.refuses(errno.EINVAL, "events/enable", "2\n")
+        expect(tree.read("printk_formats") == "", "there are formats of trace_printk()")
+
+
+SINGLE = {
+    "tracefs-raw-read": native(functions(False)),
+    "tracefs-raw-splice": native(functions(True)),
+    "tracefs-raw-graph": native(graph),
+    "tracefs-raw-losses": native(losses),
+    "tracefs-per-cpu": native(text),
+    "tracefs-cpumask": native(mask),
+    "tracefs-events": native(events),
+}
