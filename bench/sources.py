@@ -27,6 +27,8 @@ FLAVOURS = {
     "cyg": ("gcc", "-finstrument-functions", ""),
     "xray": ("clang", "-fxray-instrument -fxray-instruction-threshold=1", "-fxray-instrument"),
     "clang": ("clang", "", ""),
+    "clang, sites": ("clang", "-fpatchable-function-entry=5", ""),
+    "typed": ("gcc", "-fpatchable-function-entry=5 -g2", ""),  # with debug information that tells types
 }
 # For another CPU, whose programs an emulator runs.
 EMULATED = ("aarch64", "riscv64")
@@ -35,7 +37,7 @@ for _cpu in EMULATED:
     FLAVOURS[f"sites, {_cpu}"] = (f"{_cpu}-linux-gnu-gcc", "-fpatchable-function-entry=5", "")
 # gcc 12 ties the whole site table of a C++ file to the file's first function; where that one is dropped as a copy of
 # another file's, the table goes with it or the link fails.  Calls to __fentry__ need no table.
-FLAVOUR_OF = {("leveldb", "sites"): ("gcc", "-pg -mfentry", "")}
+FLAVOUR_OF = {("leveldb", "sites"): ("gcc", "-pg -mfentry", ""), ("leveldb", "typed"): ("gcc", "-pg -mfentry -g2", "")}
 
 
 def scratch():
@@ -121,7 +123,32 @@ def leveldb_parts():
     return files + [os.path.join(HERE, "leveldb_work.cc")], flags, ["-lstdc++", "-lm", "-pthread"]
 
 
-PROGRAMS = {"sqlite": sqlite_parts, "lua": lua_parts, "leveldb": leveldb_parts,
+def redis_parts():
+    """redis-server with libc's malloc, and of its bundled libraries what it takes."""
+    source = fetch("redis")
+    folders = {name: os.path.join(source, name) for name in ("src", "deps/hiredis", "deps/lua/src", "deps/hdr_histogram")}
+    with open(os.path.join(folders["src"], "Makefile"), encoding="utf-8") as file:
+        objects = re.search(r"^REDIS_SERVER_OBJ=(.*)$", file.read(), re.M)[1].split()
+    with open(os.path.join(folders["src"], "release.h"), "w", encoding="utf-8") as file:
+        file.write("".join(f'#define REDIS_{name} ""\n' for name in ("GIT_SHA1", "GIT_DIRTY", "BUILD_ID")))
+    files = [os.path.join(folders["src"], name.removesuffix(".o") + ".c") for name in objects]
+    files += [os.path.join(folders["deps/hiredis"], f"{name}.c") for name in
+              ("alloc", "net", "hiredis", "sds", "async", "read", "sockcompat")]
+    files += [path for path in sorted(glob.glob(os.path.join(folders["deps/lua/src"], "*.c")))
+              if os.path.basename(path) not in ("lua.c", "luac.c", "print.c")]
+    files.append(os.path.join(folders["deps/hdr_histogram"], "hdr_histogram.c"))
+    flags = ["-I" + folder for folder in folders.values()] + ["-I" + os.path.join(source, "deps", "linenoise")]
+    flags += ["-std=gnu11", "-DREDIS_STATIC=", "-DLUA_ANSI", "-DENABLE_CJSON_GLOBAL",
+              '-DHDR_MALLOC_INCLUDE="hdr_redis_malloc.h"', "-pthread"]
+    return files, flags, ["-lm", "-ldl", "-pthread", "-rdynamic"]
+
+
+def json_parts():
+    source = fetch("cjson")
+    return [os.path.join(source, "cJSON.c"), os.path.join(HERE, "json_work.c")], ["-I" + source], ["-lm"]
+
+
+PROGRAMS = {"sqlite": sqlite_parts, "lua": lua_parts, "leveldb": leveldb_parts, "json": json_parts, "redis": redis_parts,
             "leaf": lambda: ([os.path.join(HERE, "leaf.c")], [], []),
             "valued": lambda: ([os.path.join(HERE, "valued.c")], ["-g"], []),
             "hello": lambda: ([os.path.join(HERE, "hello.c")], [], [])}
@@ -142,7 +169,8 @@ def build(program, flavour="sites", level="-O2"):
     os.makedirs(folder, exist_ok=True)
     steps, objects = [], []
     for path in files:
-        objects.append(os.path.join(folder, os.path.basename(path) + ".o"))
+        # Files of two folders may have one name.
+        objects.append(os.path.join(folder, "-".join(path.split(os.sep)[-2:]) + ".o"))
         # `-g1` for the source lines that the views show; it changes no code.
         steps.append([compiler, level, "-g1", "-w", *shlex.split(compile_flags), *flags, "-c", "-o", objects[-1], path])
     at_once = os.cpu_count() or 1

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import time
 
+import adapting
 import attaching
 import beside
 import handling
@@ -277,6 +278,9 @@ SUITES = {
     "stalls": (attaching.stalls, "how long all threads are stopped at most at a time, attaching and detaching: median / worst"),
     "handlers": (handling.handlers, "handlers of a program's own, in a tight loop around a tiny function"),
     "values": (valuing.values, "a tiny function in a tight loop, whose arguments and results are told"),
+    "counts": (valuing.counts, "a tiny function in a tight loop, counted by a value"),
+    "adaptive": (adapting.adaptive, "calls without times (--time adaptive) beside calls with times"),
+    "accuracy": (adapting.accuracy, "what is told of calls without times, beside what is told of calls with times"),
     "instances": (beside.instances, "a tiny function in a tight loop, recorded by a session, a further instance of it, or both"),
     "stock": (stock.leaf, "a tiny function in a tight loop, which nobody prepared"),
     "stock-start": (stock.start, "starting a program with large libraries, which nobody prepared"),

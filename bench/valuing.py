@@ -1,4 +1,6 @@
 """What values of a call cost: two arguments in registers, a filter that says no, texts of twenty bytes in four places."""
+import re
+import shlex
 import shutil
 
 import sources
@@ -20,14 +22,57 @@ ROWS = (("two arguments", "numbers", 12), ("the result", "numbers", None), ("a f
         ("a text among constants", "fixed", 30), ("a text on a new page", "fresh", 250))
 
 
+# What calls are counted by: (name, `count`'s text, more options, bpftrace's probe and statement; None = there is none).
+COUNTED = (("all together", "numbers", (), "uprobe @ = count()"), ("a number, 250 different ones", "numbers:arg2:s64", (), "uprobe @[arg1] = count()"),
+           ("--hist log2", "numbers:arg2:s64", ("--hist", "log2"), "uprobe @ = hist(arg1)"), ("--hist linear", "numbers:arg2:s64", ("--hist", "linear:0:25:10"), "uprobe @ = lhist(arg1, 0, 250, 25)"),
+           ("--sum of all", "numbers", ("--sum", "arg2:s64"), "uprobe @ = stats(arg1)"), ("--sum, 250 numbers", "numbers:arg2:s64", ("--sum", "arg2:s64"), "uprobe @[arg1] = stats(arg1)"),
+           ("by the result", "numbers:ret:u8", (), "uretprobe @[retval & 255] = count()"), ("--sum of the result, 250 keys", "numbers:arg2:s64", ("--sum", "ret:s32"), None),
+           ("--hist log2 of the result", "numbers:ret:s32", ("--hist", "log2"), "uretprobe @ = hist(retval)"),
+           ("--keep newest, 250 numbers", "numbers:arg2:s64", ("--keep", "newest"), None), ("each another one, $time", "numbers:$time", (), None),
+           ("--keep newest, each another one", "numbers:$time", ("--keep", "newest"), None),
+           ("$tid", "numbers:$tid", (), "uprobe @[tid] = count()"), ("$comm", "numbers:$comm", (), "uprobe @[comm] = count()"), ("$stack", "numbers:$stack", (), "uprobe @[ustack] = count()"),
+           ("a text among constants", "fixed:arg1:string", (), "uprobe @[str(arg0)] = count()"), ("a filter that says no", "numbers", ("--if", "numbers: arg2:s64 < 0"), None))
+
+
 def figures(run):
-    return {words[0]: float(words[1]) for words in map(str.split, run.stdout.splitlines()) if len(words) == 2}
+    """What valued.c says; the tool's own table has other lines."""
+    pairs = re.findall(r"^(\w+) ([0-9.]+)$", run.stdout, re.M)
+    return {name: float(text) for name, text in pairs}
 
 
 def uftrace(program):
     """Its grammar for the same values."""
     return Variant("uftrace", ["uftrace", "record", "--no-libcall", "-A", "numbers@arg1/i32,arg2/i64", "-A", "stacked@arg1/s", "-A", "placed@arg1/s", "-A", "fixed@arg1/s",
                                "-A", "fresh@arg1/s", "-d", "data", program, *BATCHES])
+
+
+def bpftrace(name, program, function, statement):
+    probe, what = statement.split(" ", 1)
+    return Variant(f"bpftrace, {name}", ["bpftrace", "-e", f"{probe}:{program}:{function} {{ {what}; }}", "-c", shlex.join([program, "400"])])
+
+
+def counts(tools, count):
+    """(n) One call of a tiny function that is counted in the program, by nothing or by a value."""
+    if not tools.calltap:
+        raise BenchError("calltap is not built")
+    program = sources.build("valued", "sites")
+    variants = [tools.plain("valued", BATCHES, "sites", "plain")]
+    for name, text, options, statement in COUNTED:
+        variants.append(Variant(name, [tools.calltap, "count", *options, text, "--", program, *BATCHES]))
+        if statement and shutil.which("bpftrace"):
+            variants.append(bpftrace(name, program, text.split(":")[0], statement))
+    results, errors = rounds(variants, count, sources.scratch())
+    found = {name: [figures(run) for run in runs] for name, runs in results.items()}
+    if "plain" not in found:
+        raise BenchError(errors.get("plain", "nothing was measured"))
+    clock2 = min(item["clock2"] for runs in found.values() for item in runs)
+    rows = [Row("two clock reads", clock2, "ns")]
+    for prefix in ("", "bpftrace, "):
+        for name, text, _, _ in COUNTED:
+            runs = [item[text.split(":")[0]] for item in found.get(prefix + name, ())]
+            if runs:
+                rows.append(Row(prefix + name, min(runs), "ns a call", min(runs) / clock2, "two clock reads", None, f"median {median(runs):.2f}"))
+    return rows, errors
 
 
 def values(tools, count):

@@ -22,6 +22,8 @@ GATES = ("layers", "circles", "sizes", "banned", "words", "names", "promises", "
          "exports", "man", "tidy")
 QUICK_GATES = tuple(gate for gate in GATES if gate != "tidy")  # the analyser is the slow one
 SHOWN = 40  # lines of a failure's output
+BRIEF = 300  # characters of its beginning, and as many of its end, in the list of failures
+NAMED = 6  # tests that are skipped for one reason and are named
 CPUS = [cpu for cpu in ("aarch64", "riscv64") if cpu != platform.machine()]  # those of scripts/cross.py
 COMPILERS, KINDS = ("gcc", "clang"), ("plain", "debug", "debugoptimized", "release", "minsize")  # of --builds
 SLOWER = 6  # an emulated test may take so many times as long
@@ -191,12 +193,21 @@ def gates(options):
     return result
 
 
+def brief(text):
+    text = " ".join(text.split())
+    return text if len(text) <= 2 * BRIEF else f"{text[:BRIEF]} ... {text[-BRIEF:]}"
+
+
 def show(title, result, seconds):
     line = f"{title:<12} {result.passed:5} passed, {len(result.failed)} failed"
     line += f", {len(result.skipped)} skipped" if result.skipped else ""
     print(f"{line}   ({seconds:.0f} s)", flush=True)
+    reasons = {}
     for name, reason in result.skipped:
-        print(f"    skipped {name}: {' '.join(reason.split())}")
+        reasons.setdefault(" ".join(reason.split()), []).append(name)
+    for reason, names in reasons.items():
+        more = f", and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        print(f"    skipped {', '.join(names[:NAMED])}{more}: {reason}")
     for name, text in result.failed:
         lines = text.strip().split("\n")
         print(f"    FAILED {name}")
@@ -232,16 +243,20 @@ def main():
     groups += [(cpu, another(cpu)) for cpu in CPUS]
     if options.builds:
         groups = [(f"{compiler} {kind}", of_kind(compiler, kind)) for compiler in COMPILERS for kind in KINDS]
+    fallen = []  # once more at the end, for those who see the end alone
     beside = {}  # groups that run beside those in front of them
     for title, group in groups:
         started = time.monotonic()
         result = beside[group].result() if group in beside else group(options)
         show(title, result, time.monotonic() - started)
+        fallen += [f"{title}: {name}: {brief(text)}" for name, text in result.failed]
         passed, failed, skipped = passed + result.passed, failed + len(result.failed), skipped + len(result.skipped)
         if title == "build" and result.failed:
             break
         if title == "build":
             beside[gates] = concurrent.futures.ThreadPoolExecutor(1).submit(gates, options)
+    for line in fallen:
+        print(f"FAILED {line}")
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0
 

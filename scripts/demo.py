@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The demo behind ./demo: Debian's own bash and ls as they are, then SQLite (C, one thread) and LevelDB (C++, several threads) built
-for tracing; recorded and shown.
+"""The demo behind ./demo: Debian's own bash and ls as they are, then SQLite (C, one thread), LevelDB (C++, several threads), Lua
+and Redis (a server) built for tracing; recorded and shown.
 
 Each program's output under trace is compared with its plain run; the demo fails when they differ.
 """
+import concurrent.futures
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,24 @@ def build_calltap():
     if not os.path.exists(os.path.join(BUILD, "build.ninja")):
         run_quietly(["meson", "setup", BUILD, ROOT])
     run_quietly(["ninja", "-C", BUILD])
+
+
+def fetch_sources():
+    for package in ("sqlite3", "leveldb", "lua5.4", "redis"):
+        sources.fetch(package)
+
+
+def build_programs(fetched):
+    """SQLite is one large file, so the others are built beside it.  Redis is quickest to build without optimizing."""
+    try:
+        fetched.result()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            sqlite = pool.submit(sources.build, "sqlite")
+            others = [sources.build("leveldb", "typed"), sources.build("lua", "typed"), sources.build("redis", "typed", "-O0")]
+            return sqlite.result(), *others
+    except sources.SourceError as error:
+        fail(str(error))
+        return None
 
 
 def run_quietly(command):
@@ -132,6 +152,49 @@ def page(trace):
     return output
 
 
+def served(command, port):
+    """Start a Redis server, be its client, and end it: its answers."""
+    requests = [("SET", "user:1", "Ada"), ("GET", "user:1"), ("INCR", "visits"), ("GET", "nobody"), ("LPUSH", "jobs", "a"), ("SHUTDOWN", "NOSAVE")]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as server:
+        client = connected(port, server)
+        answers = b""
+        for request in requests:
+            client.sendall(f"*{len(request)}\r\n".encode() + b"".join(f"${len(word)}\r\n{word}\r\n".encode() for word in request))
+            answers += client.recv(4096)
+        client.close()
+    return server.returncode, answers
+
+
+def connected(port, server):
+    for _ in range(300):
+        try:
+            return socket.create_connection(("127.0.0.1", port))
+        except OSError:
+            if server.poll() is not None:
+                fail(f"the Redis server has ended with status {server.returncode}")
+            time.sleep(0.1)
+    fail("the Redis server does not answer")
+    return None
+
+
+def redis(name, program, *values):
+    """A server, with values that are some steps away from its functions' arguments."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    trace = os.path.join(OUTPUT, name + ".calltap")
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--loglevel", "warning"]
+    chosen = [word for value in values for word in ("-l", value.split(":")[0], "-A", value)]
+    recording = [TOOL, "record", "-o", trace, *chosen, "--", *command]
+    plain = served(command, port)
+    print(f"$ {shown(recording)}", flush=True)
+    if served(recording, port) != plain or plain[0]:
+        fail("the Redis server has answered something else under trace")
+    print(f"The client got the same {len(plain[1])} bytes of answers as without trace.", flush=True)
+    view(trace, "replay")
+    view(trace, "report", "--by", "processCommand(command)")
+
+
 def untimed(text):
     """speedtest1's lines without the seconds at their end."""
     return [line.rsplit(None, 1)[0] for line in text.splitlines() if line.strip()]
@@ -140,6 +203,7 @@ def untimed(text):
 def main():
     os.makedirs(OUTPUT, exist_ok=True)
     say("Building Calltap")
+    fetched = concurrent.futures.ThreadPoolExecutor(1).submit(fetch_sources)
     build_calltap()
     say("The system's own bash, stripped and as it is: its functions, and its calls into libraries")
     trace = record("bash", "/bin/bash", ["-c", SCRIPT], str.splitlines)
@@ -155,11 +219,8 @@ def main():
     say("A bash that runs already")
     attach("attached-bash", "/bin/bash", ["-c", "while :; do :; done"])
 
-    say("Building SQLite and LevelDB from Debian's source, with room for tracing at each function's entry (half a minute)")
-    try:
-        sqlite, leveldb = sources.build("sqlite"), sources.build("leveldb")
-    except sources.SourceError as error:
-        fail(str(error))
+    say("Building SQLite, LevelDB, Lua and Redis from Debian's source, with room for tracing at each function's entry (half a minute)")
+    sqlite, leveldb, lua, server = build_programs(fetched)
 
     say("SQLite's speedtest1: C, built with gcc -fpatchable-function-entry=5")
     trace = record("sqlite", sqlite, ["--size", "1", ":memory:"], untimed)
@@ -176,12 +237,26 @@ def main():
     view(trace, "replay")
     view(trace, "report", "--by", "sqlite3_exec(sql)", "--limit", "10")
 
-    say("LevelDB with four threads: C++, built with g++ -pg -mfentry")
+    say("LevelDB with four threads: C++, built with g++ -pg -mfentry -g")
     trace = record("leveldb", leveldb, ["database", "4", "1000"], str.splitlines)
     view(trace, "report", "--by", "thread")
     view(trace, "report")
     exported.append(perfetto(trace))
     pages.append(page(trace))
+
+    say("Which keys LevelDB was asked for, and which of these calls found nothing")
+    trace = record("keys", leveldb, ["database", "4", "1000"], str.splitlines, "-a", "-l", "leveldb::DBImpl::Get",
+                   "--if", "leveldb::DBImpl::Get: ret.state_ != 0")
+    view(trace, "replay", "-f", "leveldb::DBImpl::Get")
+    view(trace, "report", "--by", "leveldb::DBImpl::Get(key)", "--limit", "5")
+
+    say("Lua: the chunks that it loads, by their names, and which of them did not compile")
+    trace = record("lua", lua, ["-e", "for _, text in ipairs{'return 1', 'retrun 2', 'return 3'} do print(load(text, '=' .. text)) end"],
+                   lambda text: [line.split(":")[0] for line in text.splitlines()], "-l", "lua_load", "-l", "luaL_loadbufferx", "-a")
+    view(trace, "replay", "-f", "lua*_load*")
+
+    say("Redis: which commands a client sends, as the server has them in its structures, and what it looks up")
+    redis("redis", server, "processCommand: command=c->argv[0]->ptr:string key=c->argv[1]->ptr:string", "lookupKey: key=key->ptr:string")
 
     say("SQLite's speedtest1 again, as a program that runs already: attached to for a second, then watched")
     attach("attached", sqlite, ["--size", "1000", ":memory:"])
