@@ -9,8 +9,14 @@
 #include <probe/profile.h>
 #include <probe/thread.h>
 
-#define CLAIM_WAIT_NS 2000000u /* block mode: how long a new thread waits for a ring at a time */
-#define CLAIM_WAITS   250
+/*
+ * Block mode: how long a new thread waits for a ring at a time, which doubles so often; half a second in all.  An arena
+ * that comes wakes it.  Hundreds of threads may wait, and must leave the tool time to make the arena.
+ */
+#define CLAIM_WAIT_NS 2000000u
+#define CLAIM_DOUBLED 4
+#define CLAIM_WAITS   20
+#define CLAIM_LOOKS   8	    /* waits between looks for rings of threads that have ended: a system call for each ring */
 #define CLAIM_RETRY   1024u /* calls between tries of a thread that got none */
 #define CLAIM_ARENAS  16    /* attach_try: above these bits, how many arenas there were then */
 
@@ -242,8 +248,9 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 		/* A vain wait is not repeated until there is a new arena: the tool may be stopped. */
 		if (!waits_for_ring(ring_at(arena, 0)) || set->claim_vain == set->arena_count)
 			break;
-		sys_futex_wait(&set->arena_count, set->arena_count, CLAIM_WAIT_NS);
-		if (attach_any(thread, index, tid, true))
+		sys_futex_wait(&set->arena_count, set->arena_count,
+			       CLAIM_WAIT_NS << (waits < CLAIM_DOUBLED ? waits : CLAIM_DOUBLED));
+		if (attach_any(thread, index, tid, waits % CLAIM_LOOKS == 0))
 			return true;
 	}
 	if (waits > CLAIM_WAITS)
