@@ -10,12 +10,12 @@
 #include <probe/thread.h>
 
 /*
- * Block mode: how long a new thread waits for a ring at a time, which doubles so often; half a second in all.  An arena
+ * Block mode: how long a new thread waits for a ring at a time, which doubles so often; three seconds in all.  An arena
  * that comes wakes it.  Hundreds of threads may wait, and must leave the tool time to make the arena.
  */
 #define CLAIM_WAIT_NS 2000000u
-#define CLAIM_DOUBLED 4
-#define CLAIM_WAITS   20
+#define CLAIM_DOUBLED 6
+#define CLAIM_WAITS   29
 #define CLAIM_LOOKS   8	    /* waits between looks for rings of threads that have ended: a system call for each ring */
 #define CLAIM_RETRY   1024u /* calls between tries of a thread that got none */
 #define CLAIM_ARENAS  16    /* attach_try: above these bits, how many arenas there were then */
