@@ -113,7 +113,7 @@ static void note_plain(uint32_t index)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
 	const struct probe_set *set = &wiped->sets[index];
-	bool plain = !set->calls && !set->depth_max && !set->threshold_ticks && !set->filtered;
+	bool plain = !set->calls && !set->frames && !set->depth_max && !set->threshold_ticks && !set->filtered;
 
 	__atomic_store_n(&wiped->plain[index], plain ? set->on : 0, __ATOMIC_SEQ_CST);
 }
@@ -137,6 +137,7 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 		return -EBUSY;
 	__atomic_store_n(&set->arena_count, 0, __ATOMIC_RELEASE);
 	set->calls = message->flags & CALLTAP_INSTANCE_CALLS;
+	set->frames = (message->flags & CALLTAP_INSTANCE_FRAMES) != 0;
 	set->claim_vain = 0;
 	take_limits(set, message);
 	agent.files |= (message->flags & CALLTAP_INSTANCE_FILES) != 0;

@@ -18,6 +18,7 @@
 #include <host/remote/remote.h>
 #include <host/text.h>
 
+#include "beside.h"
 #include "instance.h"
 #include "page.h"
 #include "recording.h"
@@ -204,8 +205,11 @@ static int attach_all(struct attaching *attaching)
 	struct calltap_diag diag = {0};
 	struct command command = {0};
 	char *commands = NULL, *all[2] = {NULL, NULL};
-	int ret;
+	struct beside beside;
+	int ret = beside_prepare(&beside, recording);
 
+	if (ret)
+		return ret;
 	read_command(&command, attaching->pids[0]);
 	if (attaching->count > 1)
 		all[0] = commands = read_commands(attaching);
@@ -215,6 +219,7 @@ static int attach_all(struct attaching *attaching)
 	options->left_out = attaching->asked > 1 ? tell_left_out : NULL;
 	options->tells = !recording->quiet; /* no traced command shares standard error */
 	ret = record_run(options, &result, &diag);
+	beside_finish(&beside);
 	if (ret && !is_told(&result, options, diag.text))
 		calltap_diag_print(&diag, stderr);
 	tell_troubles(&result, attaching->count, diag.text);

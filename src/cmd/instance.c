@@ -61,6 +61,11 @@ int instance_check(const struct recording *recording)
 		return refuse_option("--no-fork");
 	if (options->adaptive)
 		return refuse_option("--time adaptive");
+	if (recording->mount) {
+		fprintf(stderr,
+			"calltap: the process is traced already; `calltap mount DIR PID` shows it beside that\n");
+		return EXIT_USAGE;
+	}
 	if (options->values)
 		return refuse_option("--args, --result, --if, --only-if, or a trigger on values");
 	return 0;

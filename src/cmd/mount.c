@@ -11,9 +11,10 @@
 
 static void print_help(void)
 {
-	fputs("usage: calltap mount [OPTION...] DIR PID\n"
+	fputs("usage: calltap mount [OPTION...] DIR [PID]\n"
 	      "       calltap mount [OPTION...] DIR -- COMMAND [ARGUMENT...]\n"
-	      "Mount a tree of files on the folder DIR: those of the kernel's tracefs, for this program.\n\n",
+	      "Mount a tree of files on the folder DIR: those of the kernel's tracefs, for this program.  Without\n"
+	      "PID and COMMAND the tree waits for one: echo PID > DIR/attach.\n\n",
 	      stdout);
 	recording_print_options(RECORDING_MOUNT);
 	fputs("\n"
@@ -34,6 +35,9 @@ static int take_words(struct mounting *mounting, int argc, char **argv)
 	if (command)
 		argv[optind] = argv[optind - 1];
 	optind++;
+	mounting->waits = !command && !argv[optind];
+	if (mounting->waits)
+		return 0;
 	return watching_target(&mounting->watching, argc, argv, "mount");
 }
 

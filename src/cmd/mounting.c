@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -46,6 +47,8 @@ static void on_end(void *ctx)
 	const struct mounting *mounting = ctx;
 
 	take_signals();
+	if (record_was_signalled(!mounting->watching.pids)) /* nobody has taken it yet, or it was for the recording */
+		(void)eventfd_write(mounting->watching.stop, 1);
 	if (mounting->options.owner >= 0 && !mounting->watching.recording.quiet && isatty(STDERR_FILENO))
 		fprintf(stderr,
 			"calltap: the recording of %s has ended; the files show it as long as this shell lasts\n",
@@ -93,18 +96,12 @@ static int serve_tree(struct mounting *mounting, pid_t pid)
 	return ret ? EXIT_USAGE : 0;
 }
 
-/* The tree and the session are this process'. */
-static int run_own(struct mounting *mounting)
+/* The tree was served; ret: how that went. */
+static int end_recording(struct mounting *mounting, int ret)
 {
 	struct watching *watching = &mounting->watching;
-	int ret = 0, status;
+	int status;
 
-	if (start_recording(mounting)) {
-		tracefs_unmount(mounting->tracefs);
-		return EXIT_USAGE;
-	}
-	if (record_live_traces(watching->live) || watching->result.ran)
-		ret = serve_tree(mounting, record_live_pid(watching->live));
 	if (!watching_ended(watching) && watching->pids)
 		watching_stop(watching);
 	tracefs_unmount(mounting->tracefs);
@@ -115,6 +112,62 @@ static int run_own(struct mounting *mounting)
 	return ret ? ret : status;
 }
 
+/* The tree and the session are this process'. */
+static int run_own(struct mounting *mounting)
+{
+	struct watching *watching = &mounting->watching;
+	int ret = 0;
+
+	if (start_recording(mounting)) {
+		tracefs_unmount(mounting->tracefs);
+		return EXIT_USAGE;
+	}
+	if (record_live_traces(watching->live) || watching->result.ran)
+		ret = serve_tree(mounting, record_live_pid(watching->live));
+	return end_recording(mounting, ret);
+}
+
+/* Is the process traced already? */
+static bool is_traced(const struct mounting *mounting)
+{
+	int socket;
+
+	if (!mounting->watching.pids || instance_find(mounting->watching.pids[0], &socket))
+		return false;
+	close(socket);
+	return true;
+}
+
+/* The tree gets a process. */
+static int on_attach(void *ctx, pid_t pid, struct calltap_diag *diag)
+{
+	struct mounting *mounting = ctx;
+	struct watching *watching = &mounting->watching;
+	int ret = watching_take_pid(watching, pid);
+
+	if (ret)
+		return calltap_diag_set(diag, ret, "not enough memory");
+	mounting->joins = is_traced(mounting);
+	if (mounting->joins)
+		return 0;
+	if ((watching->memory < 0 && make_memory(mounting)) || start_recording(mounting))
+		return calltap_diag_set(diag, -EIO, "the recording cannot be started");
+	if (record_live_traces(watching->live) || watching->result.ran)
+		return 0;
+	mounting->options.done = -1;
+	return watching_fail(watching, diag);
+}
+
+static int run_empty(struct mounting *mounting)
+{
+	int ret = serve_tree(mounting, 0);
+
+	if (mounting->watching.runs)
+		return end_recording(mounting, ret);
+	tracefs_unmount(mounting->tracefs);
+	return ret;
+}
+
 int mounting_run(struct mounting *mounting)
 {
 	struct calltap_diag diag = {.column = -1};
@@ -122,10 +175,11 @@ int mounting_run(struct mounting *mounting)
 
 	mounting->options.ended = on_end;
 	mounting->options.ctx = mounting;
+	mounting->options.attach = mounting->waits ? on_attach : NULL;
 	if (watching_make_stop(&mounting->watching))
 		return EXIT_USAGE;
 	mounting->options.stop = mounting->watching.stop;
-	if (mounting->joins)
+	if (mounting->joins || mounting->waits)
 		take_signals();
 	else if (make_memory(
 			 mounting)) /* signals are the session's matter; a program that it starts has them unchanged */
@@ -135,6 +189,8 @@ int mounting_run(struct mounting *mounting)
 		calltap_diag_print(&diag, stderr);
 		return EXIT_USAGE;
 	}
+	if (mounting->waits)
+		return run_empty(mounting);
 	if (!mounting->joins)
 		return run_own(mounting);
 	ret = serve_tree(mounting, mounting->watching.pids[0]);
@@ -145,7 +201,6 @@ int mounting_run(struct mounting *mounting)
 int mounting_check(struct mounting *mounting)
 {
 	const struct record_options *options = &mounting->watching.recording.settings.options;
-	int socket;
 
 	if (mounting->watching.pid_count > 1) {
 		fprintf(stderr, "calltap: a tree is of one process and its children; mount another one elsewhere\n");
@@ -156,8 +211,6 @@ int mounting_check(struct mounting *mounting)
 				"function_graph\n");
 		return EXIT_USAGE;
 	}
-	mounting->joins = mounting->watching.pids && !instance_find(mounting->watching.pids[0], &socket);
-	if (mounting->joins)
-		close(socket);
+	mounting->joins = is_traced(mounting);
 	return 0;
 }

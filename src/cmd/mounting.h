@@ -16,6 +16,7 @@ struct mounting {
 	struct tracefs *tracefs;
 	char path[64]; /* of the memory that the recording is written to */
 	bool joins;    /* the process is traced already */
+	bool waits;    /* there is no process: one is to be written to the tree's file attach */
 };
 
 /* Set the defaults; argv: as for getopt_long().  Call watching_clear() in any case. */

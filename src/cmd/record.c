@@ -10,6 +10,7 @@
 #include <cmd/cmd.h>
 #include <host/session/record.h>
 
+#include "beside.h"
 #include "page.h"
 #include "recording.h"
 
@@ -56,14 +57,19 @@ static int exit_status(const struct record_result *result, int error)
 	return error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
 
-static int record(const struct recording *recording)
+static int record(struct recording *recording)
 {
 	struct record_result result;
 	struct calltap_diag diag = {0};
-	int ret = record_run(&recording->settings.options, &result, &diag);
+	struct beside beside;
+	int ret = beside_prepare(&beside, recording);
 
 	if (ret)
+		return ret;
+	ret = record_run(&recording->settings.options, &result, &diag);
+	if (ret)
 		calltap_diag_print(&diag, stderr);
+	beside_finish(&beside);
 	recording_summarize(recording, &result);
 	if (result.ran)
 		page_of_recording(recording);

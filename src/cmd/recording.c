@@ -211,6 +211,8 @@ static const struct row rows[] = {
 	 "write the trace as a page for a browser, too (default: the trace's\n"
 	 "name with .html)",
 	 TAKE_TEXT, AT(page)},
+	{R | A, OPT_MOUNT, "mount", "DIR", "meanwhile show the program in DIR by the files of the kernel's tracefs",
+	 TAKE_TEXT, AT(mount)},
 	{R | A, OPT_OPEN, "open", NULL, "show that page in a browser", TAKE_FLAG, AT(opens)},
 	{H, 'c', "command", "TEXT", "run TEXT by the shell, instead of an interactive one", TAKE_OWN, 0},
 	{M, OPT_KEEP, "keep", NULL, "leave the tree mounted when the process has ended", TAKE_OWN, 0},

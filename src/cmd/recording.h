@@ -74,6 +74,7 @@ enum recording_code {
 	OPT_KEEP,
 	OPT_HTML,
 	OPT_OPEN,
+	OPT_MOUNT,
 	OPT_HELP = 'h',
 };
 
@@ -100,8 +101,9 @@ struct recording {
 	const char *time_profile; /* a trace that says which functions are short, or NULL */
 	struct record_known *known;
 	size_t known_count;
-	const char *page; /* the file for a page of the trace; "": beside the trace; NULL: not asked for */
-	bool opens;	  /* show the page in a browser */
+	const char *page;  /* the file for a page of the trace; "": beside the trace; NULL: not asked for */
+	bool opens;	   /* show the page in a browser */
+	const char *mount; /* the folder for a tree of files meanwhile, or NULL */
 	bool quiet;
 };
 

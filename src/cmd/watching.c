@@ -66,6 +66,18 @@ static void name_processes(struct watching *watching)
 	options->left_out_ctx = watching;
 }
 
+int watching_take_pid(struct watching *watching, pid_t pid)
+{
+	if (!watching->pids)
+		watching->pids = calloc(1, sizeof(*watching->pids));
+	if (!watching->pids)
+		return -ENOMEM;
+	watching->pids[0] = pid;
+	watching->pid_count = 1;
+	name_processes(watching);
+	return 0;
+}
+
 static int take_pid(struct watching *watching, const char *word, const char *verb)
 {
 	char *end;
@@ -302,6 +314,19 @@ int watching_finish(struct watching *watching)
 	if (watching->result.left && !watching->pids)
 		fprintf(stderr, "calltap: %s runs on, untraced\n", watching->what);
 	return exit_status(watching);
+}
+
+int watching_fail(struct watching *watching, struct calltap_diag *diag)
+{
+	pthread_join(watching->thread, NULL);
+	watching->runs = false;
+	*diag = watching->diag;
+	record_live_destroy(watching->live);
+	watching->live = NULL;
+	record_result_clear(&watching->result);
+	close(watching->done);
+	watching->done = -1;
+	return watching->ret ? watching->ret : calltap_diag_set(diag, -ESRCH, "the process has ended");
 }
 
 void watching_clear(struct watching *watching)

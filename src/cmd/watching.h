@@ -41,6 +41,8 @@ int watching_init(struct watching *watching, char **argv) __attribute__((warn_un
 /* Take the words behind the options: PIDs, or (behind "--") a command; EXIT_USAGE after a message. */
 int watching_target(struct watching *watching, int argc, char **argv, const char *verb)
 	__attribute__((warn_unused_result));
+/* Take one process in place of words. */
+int watching_take_pid(struct watching *watching, pid_t pid) __attribute__((warn_unused_result));
 /*
  * Look whether the process is traced already, once the options are checked.  Then watching->session is the connection
  * to its session, and the caller sets watching->memory to memory for the instance's file.  Of several processes those
@@ -77,6 +79,8 @@ void watching_end(struct watching *watching);
 bool watching_ended(const struct watching *watching);
 /* An instance's losses are in its file: take them from there, once the recording has ended and all was read. */
 void watching_take_losses(struct watching *watching, const struct trace *trace);
+/* The recording has ended before it began: take why, without a message.  Another one may be started then. */
+int watching_fail(struct watching *watching, struct calltap_diag *diag);
 /* Wait for the end, and tell of it.  Returns the exit status: a command's own, if it ended by itself. */
 int watching_finish(struct watching *watching);
 void watching_clear(struct watching *watching);

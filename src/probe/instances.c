@@ -85,14 +85,27 @@ struct arrival {
 	bool tail; /* the frame at the slot goes on as the function's */
 };
 
+/*
+ * Tell where the frame lies whose ENTRY was recorded.  A handler that comes in between leaves no open call, so readers
+ * take the event for the thread's innermost one.
+ */
+static void put_frame(struct probe_thread *thread, unsigned set, uint64_t slot)
+{
+	const uint64_t word = slot; /* user addresses have 56 bits at the most */
+
+	(void)probe_event(thread, set, CALLTAP_EVENT_FRAME, &word, 1); /* a loss is counted there */
+}
+
 /* The bit that the frame's link is to have of the set, or 0. */
-HOT uint64_t put_entry(struct probe_thread *thread, unsigned set, struct probe_share *share, uint32_t id, uint64_t now)
+HOT uint64_t put_entry(struct probe_thread *thread, unsigned set, struct probe_share *share, const struct arrival *call)
 {
 	uint32_t most = __atomic_load_n(&probe_set_at(set)->depth_max, __ATOMIC_RELAXED);
 
-	if ((most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, id, now))
+	if ((most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, call->id, call->now))
 		return 0;
 	share->depth++;
+	if (probe_set_at(set)->frames)
+		put_frame(thread, set, call->slot);
 	return FRAME_OF(set);
 }
 
@@ -119,7 +132,7 @@ static uint64_t put_root(struct probe_thread *thread, unsigned set, struct probe
 {
 	share->tree = call->slot;
 	share->quiet_root = false;
-	if (put_entry(thread, set, share, call->id, call->now))
+	if (put_entry(thread, set, share, call))
 		return FRAME_OF(set);
 	share->quiet_root = true;
 	share->depth++;
@@ -154,7 +167,7 @@ static uint64_t put_filtered(struct probe_thread *thread, unsigned set, struct p
 		return FRAME_OF(set);
 	}
 	if (!trees || share->tree)
-		return put_entry(thread, set, share, call->id, call->now);
+		return put_entry(thread, set, share, call);
 	return is_root(set, call->id) ? put_root(thread, set, share, call) : 0;
 }
 
@@ -164,9 +177,8 @@ HOT uint64_t enter_set(struct probe_thread *thread, unsigned set, const struct a
 
 	if (!share)
 		return 0;
-	return __atomic_load_n(&probe_set_at(set)->filtered, __ATOMIC_RELAXED)
-		       ? put_filtered(thread, set, share, call)
-		       : put_entry(thread, set, share, call->id, call->now);
+	return __atomic_load_n(&probe_set_at(set)->filtered, __ATOMIC_RELAXED) ? put_filtered(thread, set, share, call)
+									       : put_entry(thread, set, share, call);
 }
 
 /* The frame at the slot ends: so do the filters that it stands for.  True: the frame has no ENTRY. */

@@ -126,6 +126,7 @@ static inline struct probe_thread *probe_self(void)
 struct probe_set {
 	uint32_t on;		  /* set 1 and on: the instance's generation while it records, else 0 */
 	uint32_t calls;		  /* set 1 and on: 1 = entries only, with the caller */
+	uint32_t frames;	  /* set 1 and on: 1 = an ENTRY is followed by where its frame lies */
 	uint32_t trees;		  /* as depth_max; 1: calls are recorded below -g roots alone */
 	uint32_t filtered;	  /* as depth_max; 1: functions may have roles (struct calltap_roles) */
 	uint32_t depth_max;	  /* 0 = no limit; the control side may change it at any time */

@@ -83,6 +83,7 @@ import tools
 import tracecmd
 import tracefs
 import tracefs_raw
+import tree_files
 import tree_filters
 import triggers
 import trust
@@ -106,7 +107,7 @@ MODULES = (programs, language, jumps, environment, tools, live, options, refusal
            emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, walked, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
            peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, classes, rust_values, choosing, constants, revalued, reader, prototypes, by_value, callers, counts, paths, page, ranging, changed, comparing, adaptive,
-           exported, reading, completing, shells, shown, tracefs, tracefs_raw, tracecmd, tree_filters)
+           exported, reading, completing, shells, shown, tracefs, tracefs_raw, tracecmd, tree_files, tree_filters)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

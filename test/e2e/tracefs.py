@@ -63,7 +63,7 @@ ALL, NONE = "#### all functions enabled ####\n", "#### no functions disabled ###
 
 
 class Tree:
-    """`calltap mount` of a program, until it is told to end."""
+    """`calltap mount` of a program, a command, or neither, until it is told to end."""
 
     def __init__(self, case, program, *options, command=None):
         if not os.path.exists("/dev/fuse") or not os.access("/dev/fuse", os.R_OK | os.W_OK):
@@ -72,7 +72,7 @@ class Tree:
         self.place = os.path.join(case.folder, "tree")
         os.makedirs(self.place, exist_ok=True)
         self.output = os.path.join(case.folder, "mount.output")
-        target = ["--", *command] if command else [str(program.pid)]
+        target = ["--", *command] if command else [str(program.pid)] if program else []
         with open(self.output, "wb") as file:
             self.process = Process([case.tool, "mount", *options, self.place, *target], cwd=case.folder,
                                    env=case.environment(False), stdin=subprocess.DEVNULL, stdout=file,

@@ -13,7 +13,7 @@ from tracefs import CALL_LINE, mounted, native
 PAGE, HEAD = 4096, 16
 PADDING, EXTEND, SMALL_MAX = 29, 30, 28
 MISSED, MISSED_KNOWN = 1 << 31, 1 << 30
-FUNCTION, PRINT, EXIT, ENTRY = 1, 5, 10, 11
+FUNCTION, PRINT, EXIT, ENTRY, DATA = 1, 5, 10, 11, 18
 Event = collections.namedtuple("Event", "cpu ns kind tid fields")
 LAYOUTS = {FUNCTION: "<QQ", ENTRY: "<Qi", EXIT: "<QiIQQ"}
 
@@ -51,6 +51,8 @@ def decode(page, cpu):
         expect((flags, preempt) == (0, 0), f"flags {flags}, {preempt}")
         if number == PRINT:
             fields = (struct.unpack_from("<Q", page, at + 8)[0], page[at + 16:at + length].split(b"\0")[0].decode())
+        elif number == DATA:
+            fields = (struct.unpack_from("<I", page, at + 8)[0], page[at + 12:at + length])
         else:
             fields = struct.unpack_from(LAYOUTS[number], page, at + 8)
         events.append(Event(cpu, ns, number, tid, fields))

@@ -91,9 +91,10 @@ enum calltap_record_kind {
 #define CALLTAP_EVENT_BYTES_MAX	 ((CALLTAP_EVENT_WORDS_MAX - 1) * CALLTAP_EVENT_WORD_BYTES)
 
 /* Types with numbers that this header assigns. */
-#define CALLTAP_EVENT_MARK	 1u   /* a text that a program or a tool writes into the trace, padded with zeros */
-#define CALLTAP_EVENT_VERDICT	 2u   /* struct calltap_event_verdict, in front of the EXIT of a call */
-#define CALLTAP_EVENT_VALUES	 16u  /* and above: values of calls (program.h), laid out by FORMATS */
+#define CALLTAP_EVENT_MARK	 1u  /* a text that a program or a tool writes into the trace, padded with zeros */
+#define CALLTAP_EVENT_VERDICT	 2u  /* struct calltap_event_verdict, in front of the EXIT of a call */
+#define CALLTAP_EVENT_FRAME	 3u  /* 7 bytes: the address of the innermost open call's return address, or below it */
+#define CALLTAP_EVENT_VALUES	 16u /* and above: values of calls (program.h), laid out by FORMATS */
 #define CALLTAP_EVENT_MARK_BYTES 255u /* bytes of a mark's text at the most */
 
 /*

@@ -81,6 +81,7 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	further->options.output = further->output;
 	further->options.buffer_dir = further->buffer_dir[0] ? further->buffer_dir : NULL;
 	further->options.allow_no_match = wish->allow_no_match;
+	further->options.frames = wish->frames;
 	further->options.follow = wish->follow;
 	further->options.command = session->options->command;
 	further->options.wait_max_ms = session->options->wait_max_ms;
@@ -122,6 +123,7 @@ uint32_t further_flags(const struct instance *instance, const struct settings *s
 	const struct filter_set *filters = settings->options.filters;
 
 	return (settings->options.tracer->has_exit ? 0 : CALLTAP_INSTANCE_CALLS) |
+	       (instance->options->frames ? CALLTAP_INSTANCE_FRAMES : 0) |
 	       (filter_set_has(filters, FILTER_GRAPH) ? CALLTAP_INSTANCE_TREES : 0) |
 	       (filter_set_has(filters, FILTER_NOGRAPH) ? CALLTAP_INSTANCE_HIDES : 0) |
 	       (further_triggers(instance) ? CALLTAP_INSTANCE_TRIGGERS : 0) |

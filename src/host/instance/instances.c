@@ -55,6 +55,8 @@ static int take_word(struct instance_wish *wish, const struct setting_change *wo
 		wish->options = word->value;
 	} else if (!strcmp(word->key, "allow-no-match")) {
 		wish->allow_no_match = !strcmp(word->value, "1");
+	} else if (!strcmp(word->key, "frames")) {
+		wish->frames = !strcmp(word->value, "1");
 	} else if (!strcmp(word->key, "follow")) {
 		wish->follow = !strcmp(word->value, "1");
 	} else if (triggers_has_key(word->key)) {

@@ -21,6 +21,7 @@ struct instance_wish {
 	char buffer_dir[256]; /* absolute; "" = the buffers have no names */
 	const char *options;  /* as typed, for the file */
 	bool allow_no_match;
+	bool frames; /* record_options.frames */
 	bool follow; /* the asker reads the file while it is written (record_options.follow) */
 	uint64_t threshold_ticks;
 	struct triggers *triggers; /* NULL = none; go to the instance, or are destroyed with the wish */

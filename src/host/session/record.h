@@ -79,6 +79,7 @@ struct record_options {
 	bool allow_no_sites;   /* run it although nothing can be traced now */
 	bool allow_no_match;   /* run it although a filter matches nothing now */
 	bool perf_map;	       /* name the stubs in /tmp/perf-PID.map */
+	bool frames;	       /* a further instance: calls tell where their frames lie (CALLTAP_EVENT_FRAME) */
 	bool follow;	       /* records reach the file within 100 ms, whole sub-buffers or not */
 	bool progress;	       /* show progress on stderr */
 	bool verbose;
@@ -181,6 +182,12 @@ void record_live_destroy(struct record_live *live);
  * ask it to end (SIGTERM); the second time it is let go of, and runs on.
  */
 void record_live_end(struct record_live *live);
+
+/*
+ * True if a signal has asked for the end since the recording began: it may have come when the recording had ended.  ^C
+ * is a command's own, and does not count there.
+ */
+bool record_was_signalled(bool command);
 
 /* True once a process of the recording is traced. */
 bool record_live_traces(struct record_live *live);

@@ -66,6 +66,11 @@ bool signals_any(void)
 	return interrupts || terminations || hangups;
 }
 
+bool record_was_signalled(bool command)
+{
+	return terminations || hangups || (!command && interrupts);
+}
+
 bool signals_insist(void)
 {
 	return interrupts > 1 || terminations > 1 || hangups;

@@ -14,9 +14,12 @@
 
 #include "tree.h"
 
-static int tell_gone(struct calltap_diag *diag)
+static int tell_gone(const struct tree *tree, struct calltap_diag *diag)
 {
-	return calltap_diag_set(diag, -ENODEV, "the process that was traced has ended, or its recording has");
+	return calltap_diag_set(diag, -ENODEV,
+				tree->pid || !tree->options->attach
+					? "the process that was traced has ended, or its recording has"
+					: "there is no process yet: write its PID to the file attach");
 }
 
 /* The words with the instance's name in front of them; the caller frees *name. */
@@ -47,15 +50,16 @@ static int send_on(struct tree *tree, const struct remote_request *request, char
 	int ret = -EPIPE;
 
 	for (int i = 0; i < 2 && ret == -EPIPE; i++) {
-		if (tree->connection < 0 && (tree->over || remote_connect(&tree->connection, tree->pid, diag)))
-			return tell_gone(diag);
+		if (tree->connection < 0 &&
+		    (!tree->pid || tree->over || remote_connect(&tree->connection, tree->pid, diag)))
+			return tell_gone(tree, diag);
 		ret = remote_ask(tree->connection, request, answer, diag);
 		if (ret != -EPIPE && ret != -ETIMEDOUT)
 			continue;
 		close(tree->connection); /* a late answer would be taken for that to the next question */
 		tree->connection = -1;
 	}
-	return ret == -EPIPE ? tell_gone(diag) : ret;
+	return ret == -EPIPE ? tell_gone(tree, diag) : ret;
 }
 
 int ask_session(struct tree_instance *instance, const char *verb, const char *const *words, size_t count, int fd,
@@ -346,7 +350,7 @@ int ask_change(struct tree_instance *instance, const char *file, const struct tr
 	if (!changes->count)
 		return 0;
 	if (instance->source.ended)
-		ret = tell_gone(&diag);
+		ret = tell_gone(instance->tree, &diag);
 	else if (instance->session_name[0] && is_for_begin(changes))
 		ret = begin_again(instance, changes, &diag);
 	else

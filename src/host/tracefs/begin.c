@@ -76,6 +76,20 @@ int begin_instance(struct tree_instance *instance, const char *const *words, siz
 	return ret;
 }
 
+int begin_tree(struct tree *tree, pid_t pid, struct calltap_diag *diag)
+{
+	static const char *const words[] = {"name=tracefs", "tracer=nop"};
+	struct tree_instance *first = tree->instances;
+	int ret;
+
+	tree->pid = pid;
+	if (tree->options->memory < 0)
+		return begin_instance(first, words, 2, diag);
+	first->source.memory = tree->options->memory;
+	ret = source_open(first);
+	return ret ? calltap_diag_set(diag, ret, "not enough memory") : 0;
+}
+
 void end_instance(struct tree_instance *instance)
 {
 	struct calltap_diag diag;

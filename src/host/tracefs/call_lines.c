@@ -26,6 +26,17 @@ const char *lines_symbol(const struct tree_instance *instance, uint32_t function
 	return found ? found->symbol : "0x00000000";
 }
 
+void lines_function(const struct tree_instance *instance, uint32_t function, struct tree_text *out)
+{
+	const struct trace *trace = instance->source.follow ? trace_follow_trace(instance->source.follow) : NULL;
+	const struct trace_function *found = trace ? trace_function(trace, function) : NULL;
+	const struct trace_object *object = found ? trace_object(trace, found->object) : NULL;
+
+	tree_text_string(out, lines_symbol(instance, function));
+	if (object && !trace_is_program(trace, object))
+		tree_text_format(out, " [%s]", text_base(object->path));
+}
+
 struct reading_slot *lines_slot(struct tree_reading *reading, uint32_t slot)
 {
 	size_t count = reading->slot_count ? reading->slot_count : 8;
@@ -90,6 +101,17 @@ static void put_context(const struct tree_instance *instance, const struct tree_
 	tree_text_add(out, ": ", 2);
 }
 
+void lines_data(const struct tree_event *event, struct tree_text *out)
+{
+	size_t shown = store_payload(event) - STORE_COMMON; /* the bytes that fill up its last word, too */
+	uint32_t number;
+
+	memcpy(&number, event->text, sizeof(number));
+	tree_text_format(out, "# %x buf:", number);
+	for (size_t i = sizeof(number); i < shown; i++)
+		tree_text_format(out, " %02x", i < event->extra ? (unsigned char)event->text[i] : 0u);
+}
+
 static void put_event(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
 {
 	bool msg_only = event->kind == TREE_MARK && options_has(instance, OPTION_PRINTK_MSG_ONLY);
@@ -100,6 +122,8 @@ static void put_event(const struct tree_instance *instance, const struct tree_ev
 		if (!msg_only && !event->extra)
 			tree_text_string(out, "tracing_mark_write: ");
 		tree_text_string(out, event->text);
+	} else if (event->kind == TREE_DATA) {
+		lines_data(event, out);
 	} else {
 		tree_text_string(out, lines_symbol(instance, event->function));
 		if (options_has(instance, OPTION_PRINT_PARENT)) {
@@ -196,7 +220,7 @@ bool lines_next(struct tree_reading *reading, struct tree_instance *instance, st
 	put_missed(reading, &instance->store, event, out);
 	if (event->kind == TREE_LOST) {
 		put_lost(shown_number(reading, event), event->extra, out);
-	} else if (event->kind != TREE_CALL && (event->kind != TREE_MARK || reading->graph)) {
+	} else if (reading->graph ? event->kind != TREE_CALL : event->kind == TREE_ENTRY || event->kind == TREE_EXIT) {
 		graph_line(reading, instance, event, out);
 	} else {
 		put_started(reading, instance, event, out);

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +19,17 @@
 
 #define GATE_BUFFER "buffer=1M"
 
-enum action { ACTION_TRACEON, ACTION_TRACEOFF, ACTION_SNAPSHOT, ACTION_STACKTRACE, ACTIONS };
+enum action {
+	ACTION_TRACEON,
+	ACTION_TRACEOFF,
+	ACTION_SNAPSHOT,
+	ACTION_STACKTRACE,
+	ACTION_DUMP,
+	ACTION_CPUDUMP,
+	ACTIONS
+};
 
-static const char *const actions[ACTIONS] = {"traceon", "traceoff", "snapshot", "stacktrace"};
+static const char *const actions[ACTIONS] = {"traceon", "traceoff", "snapshot", "stacktrace", "dump", "cpudump"};
 
 struct command {
 	char *symbol, *object; /* object: name of its file */
@@ -116,15 +123,20 @@ static int parse(struct command *command, char **glob, const struct tree_open *o
 					     strncmp(actions[command->action], colon + 1, length) != 0))
 		command->action++;
 	if (command->action == ACTIONS)
-		return control_refuse(open, -EINVAL,
-				      "there is no such command; there are mod, traceon, traceoff, snapshot and "
-				      "stacktrace",
-				      token, (int)(colon + 1 - token));
+		return control_refuse(
+			open, -EINVAL,
+			"there is no such command; there are mod, traceon, traceoff, snapshot, stacktrace, "
+			"dump and cpudump",
+			token, (int)(colon + 1 - token));
 	if (command->counted) {
 		errno = 0;
 		command->count = strtoull(param, &end, 0);
 		if (*end || errno || strchr("-+", param[0]))
 			return control_refuse(open, -EINVAL, "this is no count", token, (int)(param - token));
+	}
+	if (command->action == ACTION_DUMP || command->action == ACTION_CPUDUMP) { /* once, whatever was typed */
+		command->counted = true;
+		command->count = 1;
 	}
 	*glob = strndup(text, (size_t)(colon - text));
 	return *glob ? 0 : -ENOMEM;
@@ -185,40 +197,20 @@ static int filters_of(struct tree_words *out, const struct commands *commands)
 	return ret;
 }
 
-static void end_gate(struct tree_commands *commands)
-{
-	if (!commands->gate)
-		return;
-	end_instance(commands->gate);
-	parts_free(commands->gate);
-	commands->gate = NULL;
-}
-
 static int begin_gate(struct tree_instance *instance, const struct tree_words *filters, struct calltap_diag *diag)
 {
-	struct tree_instance *gate = parts_make(instance->tree, "");
-	struct tree_words words = {0};
-	char name[32];
-	int ret = gate ? 0 : -ENOMEM;
+	struct tree_words settings = {0};
+	int ret = tree_words_add(&settings, "tracer=function");
 
-	snprintf(name, sizeof(name), "%.20s%scommands", instance->session_name, instance->session_name[0] ? "." : "");
 	if (!ret)
-		ret = ask_add_change(&words, "name", "=", name);
+		ret = tree_words_add(&settings, GATE_BUFFER);
 	if (!ret)
-		ret = tree_words_add(&words, "tracer=function");
-	if (!ret)
-		ret = tree_words_add(&words, GATE_BUFFER);
-	if (!ret)
-		ret = ask_add_values(&words, "trace", filters);
+		ret = ask_add_values(&settings, "trace", filters);
 	if (ret)
 		ret = calltap_diag_set(diag, ret, "not enough memory");
 	else
-		ret = begin_instance(gate, (const char *const *)words.list, words.count, diag);
-	tree_words_clear(&words);
-	if (ret && gate)
-		parts_free(gate);
-	else if (!ret)
-		instance->commands->gate = gate;
+		ret = gate_begin(&instance->commands->gate, instance, "commands", &settings, diag);
+	tree_words_clear(&settings);
 	return ret;
 }
 
@@ -231,9 +223,9 @@ static int steer_gate(struct tree_instance *instance, const struct commands *com
 	int ret = filters_of(&filters, commands);
 
 	if (instance->commands->gate && instance->commands->gate->source.ended)
-		end_gate(instance->commands); /* somebody else has ended it */
+		gate_end(&instance->commands->gate); /* somebody else has ended it */
 	if (!ret && !filters.count) {
-		end_gate(instance->commands);
+		gate_end(&instance->commands->gate);
 		trace_follow_limit(instance->source.follow, UINT64_MAX);
 	} else if (!ret && instance->commands->gate) {
 		ret = ask_add_values(&changes, "trace", &filters);
@@ -340,7 +332,7 @@ void commands_print(const struct tree_instance *instance, struct tree_text *out)
 
 static void destroy(struct tree_instance *instance)
 {
-	end_gate(instance->commands);
+	gate_end(&instance->commands->gate);
 	clear(&instance->commands->commands);
 	free(instance->commands);
 	instance->commands = NULL;
@@ -410,6 +402,41 @@ static void put_stack(struct tree_instance *instance, const struct tree_event *c
 		source_put_stack(instance, call, text.bytes);
 }
 
+/* Print the buffer where the tool's messages go, as the kernel does on its console. */
+static void dump(struct tree_instance *instance, uint32_t cpu)
+{
+	struct tree_reading reading = {.cpu = cpu, .graph = instance->commands->graph};
+	struct tree_text text = {0};
+
+	text.failed = store_copy(&reading.store, &instance->store) != 0;
+	reading.next = reading.store.first;
+	reading.end = reading.store.end;
+	while (!text.failed && lines_next(&reading, instance, &text))
+		;
+	lines_clear(&reading);
+	fprintf(stderr,
+		"Dumping ftrace buffer:\n---------------------------------\n%.*s---------------------------------\n",
+		text.failed ? 0 : (int)text.used, text.used ? text.bytes : "");
+	if (text.failed)
+		fputs("calltap: there was not enough memory for the buffer's text\n", stderr);
+	else if (!text.used)
+		fputs("   (ftrace buffer empty)\n", stderr);
+	tree_text_clear(&text);
+}
+
+/* Tracing is to be on, or off, from that call on. */
+static void switch_tracing(struct tree_instance *instance, bool on, const struct tree_event *call)
+{
+	struct tree_commands *commands = instance->commands;
+
+	turn(instance, on, call->ns);
+	if (!on) {
+		instance->off_ns = call->ns;
+		instance->on_ns = UINT64_MAX;
+	}
+	commands->changed = true;
+}
+
 static void carry_out(struct tree_instance *instance, struct command *command, const struct tree_event *call)
 {
 	struct tree_commands *commands = instance->commands;
@@ -423,12 +450,7 @@ static void carry_out(struct tree_instance *instance, struct command *command, c
 	case ACTION_TRACEOFF:
 		if (on == (command->action == ACTION_TRACEON))
 			return;
-		turn(instance, !on, call->ns);
-		if (on) {
-			instance->off_ns = call->ns;
-			instance->on_ns = UINT64_MAX;
-		}
-		commands->changed = true;
+		switch_tracing(instance, !on, call);
 		break;
 	case ACTION_SNAPSHOT:
 		stream_take_snapshot(instance);
@@ -437,6 +459,12 @@ static void carry_out(struct tree_instance *instance, struct command *command, c
 		if (!on)
 			return;
 		put_stack(instance, call);
+		break;
+	case ACTION_DUMP:
+	case ACTION_CPUDUMP:
+		dump(instance, command->action == ACTION_DUMP ? READING_ALL : call->cpu);
+		if (on) /* the kernel leaves it off, so that the text is what was seen last */
+			switch_tracing(instance, false, call);
 		break;
 	case ACTIONS:
 		break;
@@ -479,23 +507,13 @@ static uint64_t known_ticks(const struct tree_instance *gate)
 	return trace_follow_trace(source->follow) ? trace_follow_ticks(source->follow) : 0;
 }
 
-static bool is_over(const struct tree_instance *gate)
-{
-	struct pollfd ready = {gate->source.connection, POLLIN, 0};
-
-	return poll(&ready, 1, 0) > 0;
-}
-
 static void pump(struct tree_instance *instance)
 {
 	struct tree_commands *commands = instance->commands;
 
 	if (!commands->gate || instance->source.ended)
 		return;
-	if (is_over(commands->gate))
-		source_end(commands->gate);
-	else
-		source_pump(commands->gate);
+	gate_pump(commands->gate);
 	if (commands->gate->store.first < commands->gate->store.end) {
 		bool on = ask_is_tracing(instance);
 

@@ -14,8 +14,7 @@
 
 #include "tree.h"
 
-#define BUFFER_MIN_KB 8u
-#define OPTION_MAX    63 /* bytes of a word that trace_options takes */
+#define OPTION_MAX 63 /* bytes of a word that trace_options takes */
 
 int control_refuse(const struct tree_open *open, int error, const char *text, const char *written, int at)
 {
@@ -34,8 +33,7 @@ int control_number(const struct tree_open *open, const char *text, uint64_t *val
 	return 0;
 }
 
-/* Change one setting of the session; returns size, or the error. */
-static int change(struct tree_open *open, const char *word, size_t size)
+int control_change(struct tree_open *open, const char *word, size_t size)
 {
 	struct tree_words changes = {0};
 	int ret = tree_words_add(&changes, word);
@@ -112,7 +110,7 @@ int control_write_tracing(struct tree_open *open, const char *text, size_t size)
 	int ret = control_number(open, text, &on);
 
 	if (!ret)
-		ret = change(open, on ? "tracing=on" : "tracing=off", size);
+		ret = control_change(open, on ? "tracing=on" : "tracing=off", size);
 	if (ret > 0 && open->instance->beside)
 		open->instance->beside->traced(open->instance, on, before);
 	return ret;
@@ -186,62 +184,6 @@ int control_write_threshold(struct tree_open *open, const char *text, size_t siz
 	return change_limit(open, TREE_THRESHOLD, us ? value : NULL, size);
 }
 
-/* Bytes of a thread's buffer; 0 = not known. */
-static uint64_t buffer_bytes(struct tree_instance *instance)
-{
-	char value[32];
-	uint64_t bytes;
-
-	ask_value(instance, "buffer", value, sizeof(value));
-	return setting_parse_size(value, &bytes) ? bytes : 0;
-}
-
-static uint32_t count_slots(const struct tree_instance *instance)
-{
-	return instance->tree->slot_count ? instance->tree->slot_count : 1;
-}
-
-int control_read_buffer(struct tree_open *open, struct tree_text *out)
-{
-	tree_text_format(out, "%" PRIu64 "\n", buffer_bytes(open->instance) >> 10);
-	return 0;
-}
-
-int control_write_buffer(struct tree_open *open, const char *text, size_t size)
-{
-	char word[64], *value;
-	uint64_t kb = 0, bytes;
-	int ret = control_number(open, text, &kb);
-
-	if (ret)
-		return ret;
-	if (!kb)
-		return control_refuse(open, -EINVAL, "a buffer has a size", text, 0);
-	if (kb < BUFFER_MIN_KB)
-		kb = BUFFER_MIN_KB;
-	snprintf(word, sizeof(word), "buffer=%" PRIu64 "K", kb);
-	value = strchr(word, '=') + 1;
-	if (!setting_parse_size(value, &bytes))
-		return control_refuse(open, -ENOMEM, "a thread's buffer has 1 GB at the most", text, 0);
-	ret = change(open, word, size);
-	control_limit(open->instance);
-	return ret;
-}
-
-int control_read_total(struct tree_open *open, struct tree_text *out)
-{
-	tree_text_format(out, "%" PRIu64 "\n", (buffer_bytes(open->instance) >> 10) * count_slots(open->instance));
-	return 0;
-}
-
-void control_limit(struct tree_instance *instance)
-{
-	uint64_t bytes = buffer_bytes(instance);
-
-	if (bytes)
-		store_limit(&instance->store, bytes * count_slots(instance));
-}
-
 /* All are the CPU's counter, on the scale of CLOCK_MONOTONIC: the kernel's differ in what the counter is corrected by.
  */
 static const char *const clocks[] = {"mono", "local", "global"};
@@ -275,10 +217,8 @@ int control_read_options(struct tree_open *open, struct tree_text *out)
 	bool graph = ask_is_graph(open->instance);
 
 	for (unsigned i = 0; i < TREE_OPTIONS; i++) {
-		const char *name = options_name(i);
-
-		if (graph || strncmp(name, "funcgraph-", 10) != 0)
-			tree_text_format(out, "%s%s\n", options_has(open->instance, i) ? "" : "no", name);
+		if (graph || i < OPTION_FUNCGRAPH_CPU)
+			tree_text_format(out, "%s%s\n", options_has(open->instance, i) ? "" : "no", options_name(i));
 	}
 	return 0;
 }
@@ -319,31 +259,4 @@ int control_write_option(struct tree_open *open, const char *text, size_t size)
 		return control_refuse(open, -EINVAL, "an option is 0 or 1", text, 0);
 	options_set(open->instance, open->option, on);
 	return (int)size;
-}
-
-static const struct store_cpu *cpu_of(const struct tree_store *store, uint32_t cpu)
-{
-	static const struct store_cpu none;
-
-	return cpu < store->cpu_count ? &store->cpus[cpu] : &none;
-}
-
-int control_read_stats(struct tree_open *open, struct tree_text *out)
-{
-	const struct tree_store *store = &open->instance->store;
-	const struct tree_event *oldest;
-	const struct store_cpu *cpu;
-
-	source_pump(open->instance);
-	cpu = cpu_of(store, open->which);
-	oldest = cpu->first ? store_at(store, cpu->first) : NULL;
-	tree_text_format(out, "entries: %llu\noverrun: %llu\ncommit overrun: 0\nbytes: %llu\noldest event ts: ",
-			 (unsigned long long)cpu->entries, (unsigned long long)cpu->overrun,
-			 (unsigned long long)cpu->bytes);
-	lines_time(oldest ? oldest->ns : 0, out);
-	tree_text_string(out, "\nnow ts: ");
-	lines_time(now_ns(), out);
-	tree_text_format(out, "\ndropped events: %llu\nread events: %llu\n", (unsigned long long)cpu->dropped,
-			 (unsigned long long)cpu->read);
-	return 0;
 }

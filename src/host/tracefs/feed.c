@@ -136,6 +136,21 @@ void source_put_marks(struct tree_instance *instance, uint64_t until_ns)
 	}
 }
 
+/* Where the frame of the thread's innermost open call lies. */
+static void put_frame(struct tree_instance *instance, const struct trace_event *record)
+{
+	struct callstack *stack = instance->source.stack;
+	uint32_t depth = callstack_depth(stack, record->thread);
+	const struct call_frame *frame = depth ? callstack_frame(stack, record->thread, depth - 1) : NULL;
+	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
+	uint64_t address = 0;
+
+	if (!frame || trace_event_bytes(record, bytes) < CALLTAP_EVENT_WORD_BYTES)
+		return;
+	memcpy(&address, bytes, CALLTAP_EVENT_WORD_BYTES);
+	put(instance, TREE_FRAME, frame->function, address, frame->depth, NULL);
+}
+
 static void take_record(struct tree_instance *instance, const struct trace *trace, const struct trace_event *record)
 {
 	struct tree_source *source = &instance->source;
@@ -156,6 +171,10 @@ static void take_record(struct tree_instance *instance, const struct trace *trac
 		put(instance, TREE_CALL, record->id, record->extra, 0, NULL);
 		return;
 	case CALLTAP_REC_EVENT:
+		if (calltap_event_type(record->id) == CALLTAP_EVENT_FRAME) {
+			put_frame(instance, record);
+			return;
+		}
 		name = trace_event_text(trace, record, text);
 		if (name && !strcmp(name, "mark"))
 			put(instance, TREE_MARK, TRACE_NONE, 0, 0, strdup(text));
@@ -288,7 +307,7 @@ void source_put_stack(struct tree_instance *instance, const struct tree_event *c
 		free(text);
 }
 
-int source_mark(struct tree_instance *instance, pid_t tid, char *text)
+int source_mark(struct tree_instance *instance, pid_t tid, enum tree_kind kind, char *text, size_t size)
 {
 	struct tree_mark *mark = calloc(1, sizeof(*mark)), **end = &instance->marks;
 	uint32_t slot = mark ? parts_slot(instance->tree, (uint32_t)tid) : UINT32_MAX;
@@ -307,11 +326,12 @@ int source_mark(struct tree_instance *instance, pid_t tid, char *text)
 	}
 	mark->event = (struct tree_event){.ns = now_ns(),
 					  .text = text,
+					  .extra = size,
 					  .slot = slot,
 					  .thread = TRACE_NONE,
 					  .function = TRACE_NONE,
 					  .cpu = cpus_of_slot(instance->tree, slot),
-					  .kind = TREE_MARK};
+					  .kind = (uint8_t)kind};
 	while (*end)
 		end = &(*end)->next;
 	*end = mark;

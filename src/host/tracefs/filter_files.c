@@ -1,12 +1,14 @@
 /*
- * set_ftrace_filter, set_ftrace_notrace, set_graph_function, set_graph_notrace, and the files that list functions.
+ * set_ftrace_filter, set_ftrace_notrace, set_graph_function, set_graph_notrace, stack_trace_filter, and the files that
+ * list functions.
  *
  * The grammar is the kernel's: tokens with blanks in between, `!` takes away, globs, `:mod:OBJECT`, and in the first
  * two the number of a function.  A token is looked at when a blank follows it, else when the file is closed, where its
  * error goes to error_log alone.  What was written takes effect at each flush.  A library that nothing has named so far
  * is looked at when a token names it; one that is not loaded is waited for.
  *
- * A file's content is the session's list of filters of a kind; so globs stay globs, as `calltap set` shows them.  Where
+ * But for the last one a file's content is the session's list of filters of a kind; so globs stay globs, as `calltap
+ * set` shows them.  Where
  * `!` takes away a part of what a glob matches, the functions that are left are named one by one.  Context: host.
  */
 #include <ctype.h>
@@ -24,11 +26,12 @@
 #define ALL_ENABLED   "#### all functions enabled ####\n"
 #define NONE_DISABLED "#### no functions disabled ####\n"
 
-const struct tree_filter_file filter_files[4] = {
-	{"set_ftrace_filter", "trace", ALL_ENABLED, true},
-	{"set_ftrace_notrace", "notrace", NONE_DISABLED, true},
-	{"set_graph_function", "graph", ALL_ENABLED, false},
-	{"set_graph_notrace", "no-graph", NONE_DISABLED, false},
+const struct tree_filter_file filter_files[5] = {
+	{"set_ftrace_filter", "trace", ALL_ENABLED, true, false},
+	{"set_ftrace_notrace", "notrace", NONE_DISABLED, true, false},
+	{"set_graph_function", "graph", ALL_ENABLED, false, false},
+	{"set_graph_notrace", "no-graph", NONE_DISABLED, false, false},
+	{"stack_trace_filter", "trace", ALL_ENABLED, true, true},
 };
 
 static const struct tree_filter_file *file_of(const struct tree_open *open)
@@ -54,13 +57,15 @@ static int read_words(struct tree_instance *instance, const struct tree_filter_f
 {
 	enum tree_limit limit = limit_of(file);
 
+	if (file->stacks)
+		return stacks_filters(instance->tree, out);
 	return limit < TREE_LIMITS ? limits_read(instance, limit, out) : ask_filters(instance, file->key, out);
 }
 
 /* Are these filters the session's, or the tree's alone? */
 static bool is_kept(struct tree_instance *instance, const struct tree_filter_file *file)
 {
-	return limit_of(file) < TREE_LIMITS && !ask_is_graph(instance);
+	return file->stacks || (limit_of(file) < TREE_LIMITS && !ask_is_graph(instance));
 }
 
 /* A filter "OBJECT:FUNCTION", as the file takes it. */
@@ -134,6 +139,23 @@ int filter_read_available(struct tree_open *open, struct tree_text *out)
 int filter_read_enabled(struct tree_open *open, struct tree_text *out)
 {
 	return list_functions(open, true, " (1)           \n", out); /* no R, I, D, O or M */
+}
+
+int filter_read_total(struct tree_open *open, struct tree_text *out)
+{
+	const struct tree_asked nothing = {0};
+	struct calltap_diag diag = {.column = -1};
+	struct tree_functions functions;
+	uint32_t objects = 0; /* they are listed one after the other */
+	int ret = functions_read(&functions, open->instance, &nothing, &diag);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < functions.count; i++)
+		objects += !i || functions.list[i].number != functions.list[i - 1].number;
+	tree_text_format(out, "%zu pages:%u groups: %u\n", functions.count, objects, objects);
+	functions_clear(&functions);
+	return 0;
 }
 
 int filter_begin(struct tree_open *open)
@@ -415,13 +437,15 @@ static int apply(struct tree_open *open, const struct tree_filter_file *file)
 	struct tree_words changes = {0};
 	int ret;
 
+	if (file->stacks)
+		return stacks_filter(open->instance->tree, words);
 	if (limit_of(file) < TREE_LIMITS)
 		return limits_change(open->instance, file->name, limit_of(file), words);
 	ret = ask_add_values(&changes, file->key, words);
 	if (!ret)
 		ret = ask_change(open->instance, file->name, &changes);
 	tree_words_clear(&changes);
-	return ret;
+	return ret || open->instance->id ? ret : profiler_filter(open->instance->tree, file->name);
 }
 
 /* The kernel tells nobody of an error here; of a change that the session has refused the tree does. */

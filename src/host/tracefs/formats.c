@@ -38,6 +38,10 @@ static const struct {
 	 "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 	 "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n",
 	 "\" %ps <-- %ps\", (void *)REC->ip, (void *)REC->parent_ip"},
+	{"raw_data", RAW_DATA,
+	 "\tfield:unsigned int id;\toffset:8;\tsize:4;\tsigned:0;\n"
+	 "\tfield:char buf[];\toffset:12;\tsize:0;\tsigned:0;\n",
+	 "\"id:%04x %08x\", REC->id, (int)REC->buf[0]"},
 	{"print", RAW_PRINT,
 	 "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 	 "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n",

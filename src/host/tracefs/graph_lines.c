@@ -72,38 +72,30 @@ static void put_context(const struct tree_instance *instance, const struct tree_
 }
 
 /* Microseconds with up to seven digits in all. */
-static void put_duration(const struct tree_instance *instance, uint64_t ns, struct tree_text *out)
+void lines_duration(uint64_t ns, struct tree_text *out)
 {
 	char text[32];
-	int length;
+	int length = snprintf(text, sizeof(text), "%llu", (unsigned long long)(ns / 1000));
 
+	if (length < 7)
+		snprintf(text + length, (size_t)(9 - length < 5 ? 9 - length : 5), ".%03llu",
+			 (unsigned long long)(ns % 1000));
+	length = (int)strlen(text);
+	tree_text_format(out, "%s us ", text);
+	tree_text_fill(out, ' ', length < 8 ? (size_t)(8 - length) : 0);
+}
+
+static void put_duration(const struct tree_instance *instance, uint64_t ns, struct tree_text *out)
+{
 	if (!options_has(instance, OPTION_CONTEXT_INFO) || !options_has(instance, OPTION_FUNCGRAPH_DURATION))
 		return;
 	if (ns == UINT64_MAX) {
 		tree_text_string(out, "              |  ");
 		return;
 	}
-	length = snprintf(text, sizeof(text), "%llu", (unsigned long long)(ns / 1000));
-	if (length < 7)
-		snprintf(text + length, (size_t)(9 - length < 5 ? 9 - length : 5), ".%03llu",
-			 (unsigned long long)(ns % 1000));
-	length = (int)strlen(text);
-	tree_text_format(out, "%c %s us ", options_has(instance, OPTION_FUNCGRAPH_OVERHEAD) ? time_mark(ns) : ' ',
-			 text);
-	tree_text_fill(out, ' ', length < 8 ? (size_t)(8 - length) : 0);
+	tree_text_format(out, "%c ", options_has(instance, OPTION_FUNCGRAPH_OVERHEAD) ? time_mark(ns) : ' ');
+	lines_duration(ns, out);
 	tree_text_string(out, "|  ");
-}
-
-/* A function's name; of a library with the library's name behind it, as the kernel does with modules. */
-static void put_name(const struct tree_instance *instance, uint32_t id, struct tree_text *out)
-{
-	const struct trace *trace = instance->source.follow ? trace_follow_trace(instance->source.follow) : NULL;
-	const struct trace_function *function = trace ? trace_function(trace, id) : NULL;
-	const struct trace_object *object = function ? trace_object(trace, function->object) : NULL;
-
-	tree_text_string(out, lines_symbol(instance, id));
-	if (object && !trace_is_program(trace, object))
-		tree_text_format(out, " [%s]", text_base(object->path));
 }
 
 /* The exit of the entry, where it is the slot's next event, and one that the reader sees; else NULL. */
@@ -125,7 +117,7 @@ static void put_entry(struct tree_reading *reading, struct reading_slot *slot, s
 
 	put_duration(instance, leaf ? leaf->extra : UINT64_MAX, out);
 	tree_text_fill(out, ' ', (size_t)entry->depth * INDENT);
-	put_name(instance, entry->function, out);
+	lines_function(instance, entry->function, out);
 	tree_text_string(out, leaf ? "();\n" : "() {\n");
 	if (leaf && reading->consumes)
 		store_take(&instance->store, entry->next);
@@ -152,18 +144,21 @@ static void put_exit(struct reading_slot *slot, const struct tree_instance *inst
 		return;
 	}
 	tree_text_string(out, "} /* ");
-	put_name(instance, left->function, out);
+	lines_function(instance, left->function, out);
 	tree_text_string(out, " */\n");
 }
 
-static void put_comment(const struct reading_slot *slot, const struct tree_instance *instance, const char *text,
-			struct tree_text *out)
+static void put_comment(const struct reading_slot *slot, const struct tree_instance *instance,
+			const struct tree_event *event, struct tree_text *out)
 {
 	put_duration(instance, UINT64_MAX, out);
 	if (slot->depth > 0)
 		tree_text_fill(out, ' ', (size_t)(slot->depth + 1) * INDENT);
 	tree_text_string(out, "/* ");
-	tree_text_string(out, text);
+	if (event->kind == TREE_DATA)
+		lines_data(event, out);
+	else
+		tree_text_string(out, event->text);
 	tree_text_string(out, " */\n");
 }
 
@@ -180,5 +175,5 @@ void graph_line(struct tree_reading *reading, struct tree_instance *instance, st
 	else if (event->kind == TREE_EXIT)
 		put_exit(slot, instance, event, out);
 	else
-		put_comment(slot, instance, event->text, out);
+		put_comment(slot, instance, event, out);
 }

@@ -33,6 +33,7 @@
 #define SERVE_NS      20000000u	  /* for requests at a time: records come in meanwhile */
 #define RAW_SIZE      (1ll << 40) /* of trace_pipe_raw: splice() wants a file that has more */
 #define SOON_MS	      1		  /* a reader's next request follows the last one */
+#define NAMES_DEFAULT 128	  /* of saved_cmdlines_size, as with the kernel */
 #define TRACE_WAIT_NS 1000000000u /* a reader of `trace` waits no longer for records that are under way */
 
 /* A read that waits. */
@@ -57,6 +58,7 @@ struct tracefs {
 	size_t open_count;
 	time_t since;
 	bool told_end;
+	bool counts; /* there is more for the profiler, or the stack tracer */
 	bool awaits; /* await_closing() is at work */
 };
 
@@ -162,7 +164,7 @@ static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset
 	struct tree_node folder, node;
 	bool there = find_node(req, ino, &folder);
 	const char *name;
-	char room[16];
+	char room[NODE_NAME];
 
 	(void)info;
 	if (!listing.bytes || !there) {
@@ -651,6 +653,7 @@ static void pump_all(struct tracefs *tracefs)
 			source_pump(instance);
 		}
 	}
+	tracefs->counts = !profiler_pump(&tracefs->tree) | !stacks_pump(&tracefs->tree);
 }
 
 /* Has all come that was recorded when the read began, or is it not going to? */
@@ -687,6 +690,8 @@ static int pause_ms(const struct tracefs *tracefs)
 {
 	bool waits = tracefs->waiting != NULL;
 
+	if (tracefs->counts)
+		return 0;
 	for (const struct tree_instance *instance = tracefs->tree.instances; instance; instance = instance->next)
 		if (instance->source.behind)
 			return 0;
@@ -785,6 +790,7 @@ int tracefs_mount(struct tracefs **out, const struct tracefs_options *options, s
 	}
 	tracefs->tree.options = tracefs->options = options;
 	tracefs->tree.connection = tracefs->keeper.pipe = -1;
+	tracefs->tree.names_asked = NAMES_DEFAULT;
 	tracefs->since = time(NULL);
 	tracefs->fuse = fuse_session_new(&args, &operations, sizeof(operations), tracefs);
 	fuse_opt_free_args(&args);
@@ -799,27 +805,14 @@ int tracefs_mount(struct tracefs **out, const struct tracefs_options *options, s
 	return ret;
 }
 
-static int begin_tree(struct tracefs *tracefs, pid_t pid, struct calltap_diag *diag)
-{
-	static const char *const words[] = {"name=tracefs", "tracer=nop"};
-	struct tree_instance *first = tracefs->tree.instances;
-	int ret;
-
-	tracefs->tree.pid = pid;
-	if (tracefs->options->memory < 0)
-		return begin_instance(first, words, 2, diag);
-	first->source.memory = tracefs->options->memory;
-	ret = source_open(first);
-	return ret ? calltap_diag_set(diag, ret, "not enough memory") : 0;
-}
-
 int tracefs_serve(struct tracefs *tracefs, pid_t pid, struct calltap_diag *diag)
 {
-	int ret = begin_tree(tracefs, pid, diag);
+	int ret = pid || !tracefs->options->attach ? begin_tree(&tracefs->tree, pid, diag)
+						   : attach_await(&tracefs->tree, diag);
 
 	if (ret)
 		return ret;
-	control_limit(tracefs->tree.instances);
+	buffer_limit(tracefs->tree.instances);
 	if (tracefs->options->owner >= 0)
 		(void)send(tracefs->options->owner, "", 1, MSG_NOSIGNAL);
 	serve_requests(tracefs);
@@ -846,6 +839,8 @@ void tracefs_unmount(struct tracefs *tracefs)
 	for (struct tree_instance *instance = tracefs->tree.instances; instance; instance = instance->next)
 		if (instance->id || tracefs->options->memory < 0)
 			end_instance(instance);
+	profiler_destroy(&tracefs->tree);
+	stacks_destroy(&tracefs->tree);
 	parts_clear(&tracefs->tree);
 	free(tracefs->opens);
 	free(tracefs);

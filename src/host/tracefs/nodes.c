@@ -84,7 +84,8 @@ static bool instance_child(const struct tree_node *folder, uint32_t i, struct tr
 	return true;
 }
 
-bool node_child(const struct tree_node *folder, uint32_t i, struct tree_node *out, const char **name, char room[16])
+bool node_child(const struct tree_node *folder, uint32_t i, struct tree_node *out, const char **name,
+		char room[NODE_NAME])
 {
 	switch (folder->folder) {
 	case FOLDER_INSTANCES:
@@ -96,9 +97,16 @@ bool node_child(const struct tree_node *folder, uint32_t i, struct tree_node *ou
 		return *name != NULL;
 	case FOLDER_CPUS:
 		*out = (struct tree_node){.instance = folder->instance, .folder = FOLDER_CPU, .which = i};
-		snprintf(room, 16, "cpu%u", i);
+		snprintf(room, NODE_NAME, "cpu%u", i);
 		*name = room;
 		return i < cpus_count(folder->instance->tree);
+	case FOLDER_STATS:
+		if (!row_child(folder, 0, out, name) || i >= cpus_count(folder->instance->tree))
+			return false;
+		out->which = i;
+		snprintf(room, NODE_NAME, "function%u", i);
+		*name = room;
+		return true;
 	case FOLDER_FTRACE:
 		*out = (struct tree_node){.instance = folder->instance, .folder = FOLDER_EVENT, .which = i};
 		*name = formats_name(i);
@@ -111,7 +119,7 @@ bool node_child(const struct tree_node *folder, uint32_t i, struct tree_node *ou
 bool node_named(const struct tree_node *folder, const char *name, struct tree_node *out)
 {
 	const char *child;
-	char room[16];
+	char room[NODE_NAME];
 
 	for (uint32_t i = 0; node_child(folder, i, out, &child, room); i++)
 		if (!strcmp(child, name))

@@ -13,12 +13,14 @@ static const struct {
 	[OPTION_MARKERS] = {"markers", true},
 	[OPTION_OVERWRITE] = {"overwrite", true},
 	[OPTION_PRINTK_MSG_ONLY] = {"printk-msg-only", false},
+	[OPTION_DISABLE_ON_FREE] = {"disable_on_free", false},
 	[OPTION_FUNCGRAPH_CPU] = {"funcgraph-cpu", true},
 	[OPTION_FUNCGRAPH_OVERHEAD] = {"funcgraph-overhead", true},
 	[OPTION_FUNCGRAPH_PROC] = {"funcgraph-proc", false},
 	[OPTION_FUNCGRAPH_DURATION] = {"funcgraph-duration", true},
 	[OPTION_FUNCGRAPH_ABSTIME] = {"funcgraph-abstime", false},
 	[OPTION_FUNCGRAPH_TAIL] = {"funcgraph-tail", false},
+	[OPTION_GRAPH_TIME] = {"graph-time", true},
 };
 
 uint32_t options_default(void)

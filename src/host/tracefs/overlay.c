@@ -28,7 +28,6 @@ static const struct {
 	const char *path, *text;
 } files[] = {
 	{"/proc/sys/kernel/ftrace_enabled", "1\n"},
-	{"/proc/sys/kernel/stack_tracer_enabled", "0\n"},
 	{"/proc/sys/kernel/kptr_restrict", "0\n"},
 };
 
@@ -262,8 +261,14 @@ int overlay_enter(struct overlay *overlay, struct calltap_diag *diag)
 
 void overlay_finish(struct overlay *overlay)
 {
-	static const char list[] = "/proc/kallsyms";
+	static const struct {
+		const char *file, *place;
+	} bound[] = {
+		{OVERLAY_PLACE "/kallsyms", "/proc/kallsyms"},
+		{OVERLAY_PLACE "/stack_tracer_enabled", "/proc/sys/kernel/stack_tracer_enabled"},
+	};
 
-	if (!access(list, F_OK) && mount(OVERLAY_PLACE "/kallsyms", list, NULL, MS_BIND, NULL))
-		overlay->beside = list;
+	for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]); i++)
+		if (!access(bound[i].place, F_OK) && mount(bound[i].file, bound[i].place, NULL, MS_BIND, NULL))
+			overlay->beside = bound[i].place;
 }

@@ -24,7 +24,7 @@ struct overlay {
  * that.  -errno with diag; then the process is to end.
  */
 int overlay_enter(struct overlay *overlay, struct calltap_diag *diag) __attribute__((warn_unused_result));
-/* The tree is served: cover the file whose contents it has. */
+/* The tree is served: cover the files whose contents it has. */
 void overlay_finish(struct overlay *overlay);
 
 #endif

@@ -74,6 +74,7 @@ static uint16_t id_of(const struct tree_event *event)
 	return event->kind == TREE_CALL	   ? RAW_FUNCTION
 	       : event->kind == TREE_ENTRY ? RAW_ENTRY
 	       : event->kind == TREE_EXIT  ? RAW_EXIT
+	       : event->kind == TREE_DATA  ? RAW_DATA
 					   : RAW_PRINT;
 }
 
@@ -88,6 +89,10 @@ static void put_payload(unsigned char *at, struct tree_instance *instance, const
 		put64(at, RAW_MARK_ADDRESS);
 		memcpy(at + 8, event->text, strlen(event->text));
 		at[8 + strlen(event->text)] = '\n';
+		return;
+	}
+	if (event->kind == TREE_DATA) {
+		memcpy(at, event->text, event->extra);
 		return;
 	}
 	put64(at, address_of(instance, event));
@@ -195,6 +200,8 @@ bool raw_is_ready(struct tree_open *open, bool whole)
 
 	if (open->text.used || open->instance->source.ended)
 		return true;
+	if (whole && !buffer_is_filled(open->instance))
+		return false;
 	fill(&page, open);
 	return page.full || (page.used && !whole);
 }
@@ -208,7 +215,7 @@ void raw_fill(struct tree_open *open, bool whole)
 
 	if (open->text.used)
 		return;
-	control_limit(open->instance);
+	buffer_limit(open->instance);
 	end = fill(&page, open);
 	if (!page.used || (whole && !page.full && !open->instance->source.ended))
 		return;

@@ -15,13 +15,14 @@
 #define RAW_MARK_ADDRESS 0xffffffff81000000ull
 
 /* The kernel's ids of its tracers' events. */
-enum raw_id { RAW_FUNCTION = 1, RAW_PRINT = 5, RAW_EXIT = 10, RAW_ENTRY = 11 };
+enum raw_id { RAW_FUNCTION = 1, RAW_PRINT = 5, RAW_EXIT = 10, RAW_ENTRY = 11, RAW_DATA = 18 };
 
 struct tree_open;
 
 int raw_begin(struct tree_open *open);
 void raw_end(struct tree_open *open);
-/* True if a read has something to take, or the end: whole pages only, or also one that is not full yet. */
+/* True if a read has something to take, or the end: whole pages only, or also one that is not full yet.
+ * Whole pages are what buffer_percent is about. */
 bool raw_is_ready(struct tree_open *open, bool whole);
 /* Have a page in open->text, where there is one. */
 void raw_fill(struct tree_open *open, bool whole);

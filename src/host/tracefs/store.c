@@ -22,6 +22,10 @@ size_t store_payload(const struct tree_event *event)
 		return STORE_COMMON + 32;
 	case TREE_MARK:
 		return (STORE_COMMON + 8 + strlen(event->text) + sizeof("\n") + 3) & ~(size_t)3;
+	case TREE_FRAME:
+		return STORE_COMMON + 8;
+	case TREE_DATA:
+		return (STORE_COMMON + event->extra + 3) & ~(size_t)3;
 	case TREE_LOST:
 		break;
 	}
@@ -241,6 +245,14 @@ void store_swap(struct tree_store *one, struct tree_store *other)
 	other->keeps_oldest = one->keeps_oldest = held.keeps_oldest;
 }
 
+static char *copy_text(const struct tree_event *event)
+{
+	size_t size = event->kind == TREE_DATA ? event->extra : strlen(event->text) + 1;
+	char *copy = malloc(size);
+
+	return copy ? memcpy(copy, event->text, size) : NULL;
+}
+
 int store_copy(struct tree_store *out, const struct tree_store *from)
 {
 	*out = *from;
@@ -260,8 +272,10 @@ int store_copy(struct tree_store *out, const struct tree_store *from)
 		struct tree_event *event = store_at(out, i);
 
 		*event = *store_at(from, i);
-		event->text = event->text && !event->taken ? strdup(event->text) : NULL;
-		if (event->kind == TREE_MARK && !event->taken && !event->text) {
+		if (!event->text)
+			continue;
+		event->text = event->taken ? NULL : copy_text(event);
+		if (!event->taken && !event->text) {
 			out->end = i;
 			store_destroy(out);
 			return -ENOMEM;

@@ -160,7 +160,7 @@ void stream_fill(struct tree_open *open, size_t offset, size_t size)
 
 	if (consumes)
 		offset = 0;
-	control_limit(instance);
+	buffer_limit(instance);
 	begin(open);
 	while (open->text.used < offset + size && !open->text.failed &&
 	       lines_next(&open->reading, instance, &open->text))

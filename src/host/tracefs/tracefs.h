@@ -34,6 +34,12 @@ struct tracefs_options {
 	 */
 	int owner;
 	bool keep; /* the tree stays when the target has ended, until somebody unmounts it */
+	/*
+	 * Called when a process is to be recorded by a tree that is served without one: sets memory and done in these
+	 * options, or leaves them as above where another session records it.  -errno with diag: it may be called again.
+	 * NULL = the tree has its process from the beginning.
+	 */
+	int (*attach)(void *ctx, pid_t pid, struct calltap_diag *diag);
 	/* Called once when the session has ended, and the tree stays for a while; or NULL. */
 	void (*ended)(void *ctx);
 	void *ctx;
@@ -45,8 +51,8 @@ struct tracefs;
 int tracefs_mount(struct tracefs **out, const struct tracefs_options *options, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 /*
- * Serve the tree for the session that has the target `pid` (0: the session has ended already), until it is unmounted,
- * or `stop`; or the session has ended and no file is open any more.
+ * Serve the tree for the session that has the target `pid` (0: the session has ended already, or with `attach` there is
+ * none yet), until it is unmounted, or `stop`; or the session has ended and no file is open any more.
  */
 int tracefs_serve(struct tracefs *tracefs, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* Unmount what is mounted still, and free all.  tracefs: may be NULL. */

@@ -59,6 +59,8 @@ enum tree_kind {
 	TREE_EXIT,  /* `extra` is the call's duration in ns, UINT64_MAX = its entry is not known */
 	TREE_LOST,  /* `extra` records are missing here, 0 = their number is not known */
 	TREE_MARK,  /* `text`; `extra` is 1 where it is a stack */
+	TREE_FRAME, /* of a gate: the innermost open call's frame lies at `extra` */
+	TREE_DATA,  /* `text` is `extra` bytes: a number of four, and what belongs to it (trace_marker_raw) */
 };
 
 struct tree_event {
@@ -67,7 +69,7 @@ struct tree_event {
 	uint64_t extra;
 	uint64_t next;	   /* number of the slot's next event, 0 = there is none yet */
 	uint64_t next_cpu; /* likewise of the CPU's */
-	char *text;	   /* of a MARK, the event's own; else NULL */
+	char *text;	   /* of a MARK or DATA, the event's own; else NULL */
 	uint32_t slot;
 	uint32_t thread;   /* of the trace */
 	uint32_t function; /* id in the trace */
@@ -204,6 +206,7 @@ struct tree_instance {
 	uint64_t changed_ns;		  /* when the tracer was changed: calls that are older belong to another one */
 	uint32_t options;		  /* bits by the table of options.c */
 	uint32_t clock;			  /* by the table of controls.c */
+	uint32_t percent;		  /* buffer_percent */
 	uint32_t *cpumask;		  /* groups of 32 CPUs whose events are kept; NULL = all */
 	struct tree_words pids;		  /* set_ftrace_pid; none = all */
 	struct tree_words notrace_pids;	  /* set_ftrace_notrace_pid */
@@ -226,7 +229,7 @@ struct tree_error {
 
 struct tree {
 	const struct tracefs_options *options;
-	pid_t pid;
+	pid_t pid;			 /* 0 = there is no process yet, or the session had ended before */
 	int connection;			 /* to the session, -1 = none */
 	struct tree_instance *instances; /* the top level is the first */
 	uint32_t next_id;
@@ -234,7 +237,8 @@ struct tree {
 	uint32_t slot_count;
 	uint32_t *objects; /* numbers of objects in the order in which they were seen */
 	uint32_t object_count;
-	uint32_t cpu_count; /* 0 = it was not asked for yet */
+	uint32_t cpu_count;   /* 0 = it was not asked for yet */
+	uint32_t names_asked; /* saved_cmdlines_size */
 	/* The text of the file kallsyms, and when it was made, and read last. */
 	struct {
 		struct tree_text text;
@@ -242,7 +246,9 @@ struct tree {
 	} symbols;
 	struct tree_error errors[TREE_ERRORS]; /* the newest ones, oldest first */
 	uint32_t error_count;
-	bool over; /* the top level's session has ended */
+	struct tree_profiler *profiler; /* NULL = it was never on */
+	struct tree_stacks *stacks;	/* likewise of the stack tracer */
+	bool over;			/* the top level's session has ended */
 };
 
 /* ask.c: the session's answers. */
@@ -328,12 +334,14 @@ enum tree_option {
 	OPTION_MARKERS,
 	OPTION_OVERWRITE,
 	OPTION_PRINTK_MSG_ONLY,
+	OPTION_DISABLE_ON_FREE,
 	OPTION_FUNCGRAPH_CPU,
 	OPTION_FUNCGRAPH_OVERHEAD,
 	OPTION_FUNCGRAPH_PROC,
 	OPTION_FUNCGRAPH_DURATION,
 	OPTION_FUNCGRAPH_ABSTIME,
 	OPTION_FUNCGRAPH_TAIL,
+	OPTION_GRAPH_TIME,
 	TREE_OPTIONS
 };
 
@@ -364,13 +372,64 @@ void source_forget_cpu(struct tree_instance *instance, uint32_t cpu);
 void source_put_marks(struct tree_instance *instance, uint64_t until_ns);
 /* A stack at a call that another source has told of; takes text over. */
 void source_put_stack(struct tree_instance *instance, const struct tree_event *call, char *text);
-/* A mark by a thread of the system, as of now; takes text over. */
-int source_mark(struct tree_instance *instance, pid_t tid, char *text) __attribute__((warn_unused_result));
+/* A mark, or data, by a thread of the system, as of now; takes text over. */
+int source_mark(struct tree_instance *instance, pid_t tid, enum tree_kind kind, char *text, size_t size)
+	__attribute__((warn_unused_result));
 
 /* begin.c: the session's instance behind a directory. */
 int begin_instance(struct tree_instance *instance, const char *const *words, size_t count, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 void end_instance(struct tree_instance *instance);
+/* That behind the top level: the session is the tool's own, or it becomes one of the process' session. */
+int begin_tree(struct tree *tree, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/* attach.c */
+/* There is no process yet: the files say what they would if nothing were recorded of one. */
+int attach_await(struct tree *tree, struct calltap_diag *diag) __attribute__((warn_unused_result));
+int attach_read(struct tree_open *open, struct tree_text *out);
+int attach_write(struct tree_open *open, const char *text, size_t size);
+
+/* gates.c: an instance that no directory shows. */
+/* Begin one beside the owner, with these settings; what: its name, behind the owner's. */
+int gate_begin(struct tree_instance **gate, struct tree_instance *owner, const char *what,
+	       const struct tree_words *settings, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* Take in what has come. */
+void gate_pump(struct tree_instance *gate);
+typedef void gate_take(void *ctx, const struct tree_event *event);
+/* Take in what has come, and hand each event on, which is gone then.  False: there is more.  gate: may be NULL. */
+bool gate_drain(struct tree_instance *gate, gate_take *take, void *ctx);
+/* The same with all up to now, if it comes within some time. */
+void gate_settle(struct tree_instance *gate, gate_take *take, void *ctx);
+/* No more is recorded; the gate still knows the functions of what was. */
+void gate_stop(struct tree_instance *gate, gate_take *take, void *ctx);
+/* Is there a gate, and does it record? */
+bool gate_is_open(const struct tree_instance *gate);
+/* *gate may be NULL. */
+void gate_end(struct tree_instance **gate);
+
+/* profiler.c: function_profile_enabled and trace_stat/. */
+int profiler_read(struct tree_open *open, struct tree_text *out);
+int profiler_write(struct tree_open *open, const char *text, size_t size);
+/* The calls on a CPU. */
+int profiler_read_stat(struct tree_open *open, struct tree_text *out);
+/* Count what has come; false: there is more. */
+bool profiler_pump(struct tree *tree);
+/* The top level's filters have changed. */
+int profiler_filter(struct tree *tree, const char *file) __attribute__((warn_unused_result));
+void profiler_destroy(struct tree *tree);
+
+/* stacks.c: the stack tracer: stack_trace, stack_max_size, stack_trace_filter and stack_tracer_enabled. */
+int stacks_read(struct tree_open *open, struct tree_text *out);
+int stacks_read_size(struct tree_open *open, struct tree_text *out);
+int stacks_write_size(struct tree_open *open, const char *text, size_t size);
+int stacks_read_enabled(struct tree_open *open, struct tree_text *out);
+int stacks_write_enabled(struct tree_open *open, const char *text, size_t size);
+bool stacks_pump(struct tree *tree);
+/* The functions that it is about; none: all. */
+int stacks_filters(const struct tree *tree, struct tree_words *out) __attribute__((warn_unused_result));
+int stacks_filter(struct tree *tree, const struct tree_words *filters) __attribute__((warn_unused_result));
+void stacks_destroy(struct tree *tree);
+
 /* parts.c */
 /* An instance that is in no list; and the end of such a one. */
 struct tree_instance *parts_make(struct tree *tree, const char *name);
@@ -420,8 +479,14 @@ struct tree_store *lines_store(struct tree_reading *reading, struct tree_instanc
 void lines_time(uint64_t ns, struct tree_text *out);
 /* The name of the function that a CALL comes from, by the trace or by the object's file. */
 void lines_caller(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out);
+/* What was written to trace_marker_raw. */
+void lines_data(const struct tree_event *event, struct tree_text *out);
 struct reading_slot *lines_slot(struct tree_reading *reading, uint32_t slot);
 const char *lines_symbol(const struct tree_instance *instance, uint32_t function);
+/* Likewise; of a library with the library's name behind it, as the kernel does with modules. */
+void lines_function(const struct tree_instance *instance, uint32_t function, struct tree_text *out);
+/* "12.345 us ", as wide as the kernel prints it. */
+void lines_duration(uint64_t ns, struct tree_text *out);
 void graph_header(const struct tree_instance *instance, struct tree_text *out);
 void graph_line(struct tree_reading *reading, struct tree_instance *instance, struct tree_event *event,
 		struct tree_text *out);
@@ -467,6 +532,7 @@ enum tree_folder {
 	FOLDER_EVENTS,
 	FOLDER_FTRACE, /* the events of the tracers */
 	FOLDER_EVENT,
+	FOLDER_STATS, /* trace_stat: a file for each CPU */
 };
 
 struct tree_row {
@@ -488,6 +554,8 @@ struct tree_row {
 /* The i-th row, NULL past the end. */
 const struct tree_row *table_at(size_t i);
 
+#define NODE_NAME 24 /* bytes of a name that is made: with a number in it */
+
 /* nodes.c: a file or folder of the tree. */
 struct tree_node {
 	struct tree_instance *instance;
@@ -504,7 +572,8 @@ bool node_find(const struct tree *tree, uint64_t number, struct tree_node *out);
 const struct tree_row *node_row(const struct tree_node *node);
 mode_t node_mode(const struct tree_node *node);
 /* The i-th of what a folder holds, with its name, which may be in `room`; false past the end. */
-bool node_child(const struct tree_node *folder, uint32_t i, struct tree_node *out, const char **name, char room[16]);
+bool node_child(const struct tree_node *folder, uint32_t i, struct tree_node *out, const char **name,
+		char room[NODE_NAME]);
 bool node_named(const struct tree_node *folder, const char *name, struct tree_node *out);
 
 /* A filter file that is being written. */
@@ -552,13 +621,8 @@ int control_read_depth(struct tree_open *open, struct tree_text *out);
 int control_write_depth(struct tree_open *open, const char *text, size_t size);
 int control_read_threshold(struct tree_open *open, struct tree_text *out);
 int control_write_threshold(struct tree_open *open, const char *text, size_t size);
-int control_read_buffer(struct tree_open *open, struct tree_text *out);
-int control_write_buffer(struct tree_open *open, const char *text, size_t size);
-int control_read_total(struct tree_open *open, struct tree_text *out);
 int control_read_clock(struct tree_open *open, struct tree_text *out);
 int control_write_clock(struct tree_open *open, const char *text, size_t size);
-/* Of a CPU. */
-int control_read_stats(struct tree_open *open, struct tree_text *out);
 int control_read_options(struct tree_open *open, struct tree_text *out);
 int control_write_options(struct tree_open *open, const char *text, size_t size);
 /* A file of options/. */
@@ -566,10 +630,30 @@ int control_read_option(struct tree_open *open, struct tree_text *out);
 int control_write_option(struct tree_open *open, const char *text, size_t size);
 /* A decimal number as the kernel takes it: nothing but digits, and a newline at the end; -EINVAL is noted. */
 int control_number(const struct tree_open *open, const char *text, uint64_t *value) __attribute__((warn_unused_result));
-/* Give the instance's store the room that the session's buffers have. */
-void control_limit(struct tree_instance *instance);
+/* Change one setting of the session; returns size, or the error. */
+int control_change(struct tree_open *open, const char *word, size_t size) __attribute__((warn_unused_result));
 /* Note an error of what is written to an open file; returns error.  at: place of the caret. */
 int control_refuse(const struct tree_open *open, int error, const char *text, const char *written, int at);
+
+/* buffers.c */
+int buffer_read(struct tree_open *open, struct tree_text *out);
+int buffer_write(struct tree_open *open, const char *text, size_t size);
+int buffer_read_total(struct tree_open *open, struct tree_text *out);
+int buffer_read_percent(struct tree_open *open, struct tree_text *out);
+int buffer_write_percent(struct tree_open *open, const char *text, size_t size);
+int buffer_write_free(struct tree_open *open, const char *text, size_t size);
+/* At the end of free_buffer. */
+void buffer_free(struct tree_open *open);
+/* Of a CPU. */
+int buffer_read_stats(struct tree_open *open, struct tree_text *out);
+/* Does the buffer hold as much as buffer_percent asks for? */
+bool buffer_is_filled(const struct tree_instance *instance);
+/* Give the instance's store the room that the session's buffers have. */
+void buffer_limit(struct tree_instance *instance);
+
+/* marker.c: what the files trace_marker and trace_marker_raw take. */
+int marker_write(struct tree_open *open, const char *text, size_t size);
+int marker_write_raw(struct tree_open *open, const char *text, size_t size);
 
 /* pids.c: set_ftrace_pid and set_ftrace_notrace_pid. */
 int pids_read(struct tree_open *open, struct tree_text *out);
@@ -580,13 +664,16 @@ int pids_write(struct tree_open *open, const char *text, size_t size);
 extern const struct tree_filter_file {
 	const char *name, *key, *empty;
 	bool numbers; /* a token may be the number of a function */
-} filter_files[4];
+	bool stacks;  /* the list is the stack tracer's */
+} filter_files[5];
 int filter_read(struct tree_open *open, struct tree_text *out);
 int filter_begin(struct tree_open *open);
 int filter_write(struct tree_open *open, const char *text, size_t size);
 int filter_flush(struct tree_open *open);
 void filter_end(struct tree_open *open);
 int filter_read_available(struct tree_open *open, struct tree_text *out);
+/* How many functions there are, of how many objects. */
+int filter_read_total(struct tree_open *open, struct tree_text *out);
 int filter_read_enabled(struct tree_open *open, struct tree_text *out);
 
 /* stream.c: trace and trace_pipe. */

@@ -190,19 +190,26 @@ def transferred(setting, victim, *arguments, wait):
 @case
 def transfers(setting):
     """A call that has moved a part of its data is waited for. If the wait is too short for a slow machine, or a call that
-    does not end in time, the tool tells that it was cut short."""
+    does not end in time, the tool tells that it was cut short. On a busy machine the tool may stop the thread in its next
+    call, which the test reads of in the next round: so what was told up to a round is compared with what was cut."""
     for way in ("write", "send", "recv"):
-        whole, rounds = 0, max(setting.times // 20, 3)
+        whole, parts, told, rounds = 0, 0, 0, max(setting.times // 20, 3)
+
+        def check_told():
+            check(parts <= told, f"{way}: {parts} calls returned a part, the last of them {got!r}; {told} were told")
+
         with Victim(setting, "attached_transfers", way) as victim:
             for _ in range(rounds):
                 got, cut = transferred(setting, victim, "stop", "1", wait=True)
-                check(got == "whole" or cut == 1, f"{way}: {got}, and {cut} told")
-                whole += got == "whole"
+                whole, parts, told = whole + (got == "whole"), parts + (got != "whole"), told + cut
+                check_told()
             for _ in range(20):  # until the tool has not come between two calls
                 got, cut = transferred(setting, victim, "inject", setting.agent, setting.session(), wait=False)
+                parts, told = parts + (got != "whole"), told + cut
+                check_told()
                 if got != "whole":
                     break
-            check(got.startswith("part ") and cut, f"{way}: {got}, and {cut} told")
+            check(got.startswith("part "), f"{way}: {got}")
             victim.end()
         check(whole, f"{way}: none of {rounds} calls was whole")
 

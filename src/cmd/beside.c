@@ -1,0 +1,82 @@
+/*
+ * A tree of files beside a recording; see beside.h.
+ *
+ * It is served by a process of its own, `calltap mount DIR PID`, as if the user had started it: a further instance of
+ * the session, which knows nothing of it.  Context: host.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "beside.h"
+
+/* The session's handlers are its own, and so is what it blocks. */
+static int spawn(struct beside *beside, char *const *words)
+{
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int ret = posix_spawnattr_init(&attributes);
+
+	if (ret)
+		return ret;
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	ret = posix_spawn(&beside->pid, "/proc/self/exe", NULL, &attributes, words, environ);
+	posix_spawnattr_destroy(&attributes);
+	if (ret)
+		beside->pid = 0;
+	return ret;
+}
+
+static void on_begun(void *ctx)
+{
+	struct beside *beside = ctx;
+	char name[] = "calltap", verb[] = "mount", quiet[] = "--quiet", folder[4096], pid[16];
+	char *words[] = {name, verb, quiet, folder, pid, NULL};
+	int ret;
+
+	snprintf(folder, sizeof(folder), "%s", beside->folder);
+	snprintf(pid, sizeof(pid), "%d", (int)record_live_pid(beside->live));
+	ret = spawn(beside, words);
+	if (ret)
+		fprintf(stderr, "calltap: cannot start `calltap mount`: %s\n", strerror(ret));
+}
+
+int beside_prepare(struct beside *beside, struct recording *recording)
+{
+	struct record_options *options = &recording->settings.options;
+	struct stat st;
+
+	*beside = (struct beside){.folder = recording->mount};
+	if (!beside->folder)
+		return 0;
+	if (stat(beside->folder, &st) || !S_ISDIR(st.st_mode)) {
+		fprintf(stderr, "calltap: '%s' is no folder that files can be mounted on\n", beside->folder);
+		return EXIT_USAGE;
+	}
+	if (record_live_create(&beside->live)) {
+		fprintf(stderr, "calltap: not enough memory\n");
+		return EXIT_USAGE;
+	}
+	options->live = beside->live;
+	options->begun = on_begun;
+	options->begun_ctx = beside;
+	return 0;
+}
+
+void beside_finish(struct beside *beside)
+{
+	if (beside->pid)
+		while (waitpid(beside->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	record_live_destroy(beside->live);
+	*beside = (struct beside){0};
+}

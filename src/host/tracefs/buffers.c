@@ -1,0 +1,146 @@
+/*
+ * The files about an instance's buffer: its size, what is in it, and when readers of trace_pipe_raw are woken (tree.h).
+ *
+ * Context: host.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <host/now.h>
+#include <host/setting.h>
+
+#include "tree.h"
+
+#define BUFFER_MIN_KB 8u
+
+/* Bytes of a thread's buffer; 0 = not known. */
+static uint64_t buffer_bytes(struct tree_instance *instance)
+{
+	char value[32];
+	uint64_t bytes;
+
+	ask_value(instance, "buffer", value, sizeof(value));
+	return setting_parse_size(value, &bytes) ? bytes : 0;
+}
+
+static uint32_t count_slots(const struct tree_instance *instance)
+{
+	return instance->tree->slot_count ? instance->tree->slot_count : 1;
+}
+
+int buffer_read(struct tree_open *open, struct tree_text *out)
+{
+	tree_text_format(out, "%" PRIu64 "\n", buffer_bytes(open->instance) >> 10);
+	return 0;
+}
+
+int buffer_write(struct tree_open *open, const char *text, size_t size)
+{
+	char word[64], *value;
+	uint64_t kb = 0, bytes;
+	int ret = control_number(open, text, &kb);
+
+	if (ret)
+		return ret;
+	if (!kb)
+		return control_refuse(open, -EINVAL, "a buffer has a size", text, 0);
+	if (kb < BUFFER_MIN_KB)
+		kb = BUFFER_MIN_KB;
+	snprintf(word, sizeof(word), "buffer=%" PRIu64 "K", kb);
+	value = strchr(word, '=') + 1;
+	if (!setting_parse_size(value, &bytes))
+		return control_refuse(open, -ENOMEM, "a thread's buffer has 1 GB at the most", text, 0);
+	ret = control_change(open, word, size);
+	buffer_limit(open->instance);
+	return ret;
+}
+
+int buffer_read_total(struct tree_open *open, struct tree_text *out)
+{
+	tree_text_format(out, "%" PRIu64 "\n", (buffer_bytes(open->instance) >> 10) * count_slots(open->instance));
+	return 0;
+}
+
+void buffer_limit(struct tree_instance *instance)
+{
+	uint64_t bytes = buffer_bytes(instance);
+
+	if (bytes)
+		store_limit(&instance->store, bytes * count_slots(instance));
+}
+
+static const struct store_cpu *cpu_of(const struct tree_store *store, uint32_t cpu)
+{
+	static const struct store_cpu none;
+
+	return cpu < store->cpu_count ? &store->cpus[cpu] : &none;
+}
+
+int buffer_read_stats(struct tree_open *open, struct tree_text *out)
+{
+	const struct tree_store *store = &open->instance->store;
+	const struct tree_event *oldest;
+	const struct store_cpu *cpu;
+
+	source_pump(open->instance);
+	cpu = cpu_of(store, open->which);
+	oldest = cpu->first ? store_at(store, cpu->first) : NULL;
+	tree_text_format(out, "entries: %llu\noverrun: %llu\ncommit overrun: 0\nbytes: %llu\noldest event ts: ",
+			 (unsigned long long)cpu->entries, (unsigned long long)cpu->overrun,
+			 (unsigned long long)cpu->bytes);
+	lines_time(oldest ? oldest->ns : 0, out);
+	tree_text_string(out, "\nnow ts: ");
+	lines_time(now_ns(), out);
+	tree_text_format(out, "\ndropped events: %llu\nread events: %llu\n", (unsigned long long)cpu->dropped,
+			 (unsigned long long)cpu->read);
+	return 0;
+}
+
+int buffer_read_percent(struct tree_open *open, struct tree_text *out)
+{
+	tree_text_format(out, "%u\n", open->instance->percent);
+	return 0;
+}
+
+int buffer_write_percent(struct tree_open *open, const char *text, size_t size)
+{
+	uint64_t percent = 0;
+	int ret = control_number(open, text, &percent);
+
+	if (!ret && percent > 100)
+		ret = control_refuse(open, -EINVAL, "there are at most 100 percent", text, 0);
+	if (ret)
+		return ret;
+	open->instance->percent = (uint32_t)percent;
+	return (int)size;
+}
+
+bool buffer_is_filled(const struct tree_instance *instance)
+{
+	const struct tree_store *store = &instance->store;
+
+	return store->bytes >= store->bytes_max / 100 * instance->percent;
+}
+
+/* What is written does not matter: who is about to end writes something, and what follows comes with the end. */
+int buffer_write_free(struct tree_open *open, const char *text, size_t size)
+{
+	(void)open;
+	(void)text;
+	return (int)size;
+}
+
+void buffer_free(struct tree_open *open)
+{
+	struct tree_words changes = {0};
+	int ret = 0;
+
+	if (options_has(open->instance, OPTION_DISABLE_ON_FREE) && ask_is_tracing(open->instance))
+		ret = tree_words_add(&changes, "tracing=off");
+	if (!ret && changes.count)
+		ret = ask_change(open->instance, open->row->name, &changes);
+	tree_words_clear(&changes);
+	source_forget(open->instance);
+}

@@ -1,0 +1,115 @@
+/*
+ * Gates: instances of the session that no directory shows, whose records are for the tool itself (tree.h).
+ *
+ * Context: host.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <host/now.h>
+
+#include "tree.h"
+
+#define STORE_BYTES (64u << 20) /* more than comes at a time */
+#define SETTLE_NS   500000000u	/* for records that are under way */
+#define SETTLE_MS   5
+
+void gate_end(struct tree_instance **gate)
+{
+	if (!*gate)
+		return;
+	end_instance(*gate);
+	parts_free(*gate);
+	*gate = NULL;
+}
+
+int gate_begin(struct tree_instance **gate, struct tree_instance *owner, const char *what,
+	       const struct tree_words *settings, struct calltap_diag *diag)
+{
+	struct tree_instance *made = parts_make(owner->tree, "");
+	struct tree_words words = {0};
+	char name[sizeof(made->session_name)];
+	int ret = made ? 0 : -ENOMEM;
+
+	snprintf(name, sizeof(name), "%.20s%s%.10s", owner->session_name, owner->session_name[0] ? "." : "", what);
+	if (!ret)
+		ret = ask_add_change(&words, "name", "=", name);
+	for (size_t i = 0; i < settings->count && !ret; i++)
+		ret = tree_words_add(&words, settings->list[i]);
+	if (ret)
+		ret = calltap_diag_set(diag, ret, "not enough memory");
+	else
+		ret = begin_instance(made, (const char *const *)words.list, words.count, diag);
+	tree_words_clear(&words);
+	if (ret && made)
+		parts_free(made);
+	if (ret)
+		return ret;
+	made->store.bytes_max = STORE_BYTES;
+	*gate = made;
+	return 0;
+}
+
+/* Hand on what has come. */
+static void hand_on(struct tree_instance *gate, gate_take *take, void *ctx)
+{
+	const struct tree_event *event;
+
+	while ((event = store_at(&gate->store, gate->store.first))) {
+		take(ctx, event);
+		store_take(&gate->store, gate->store.first);
+	}
+}
+
+bool gate_drain(struct tree_instance *gate, gate_take *take, void *ctx)
+{
+	if (!gate_is_open(gate))
+		return true;
+	if (gate->tree->over)
+		source_end(gate);
+	else
+		gate_pump(gate);
+	hand_on(gate, take, ctx);
+	return !gate->source.behind || gate->source.ended;
+}
+
+void gate_stop(struct tree_instance *gate, gate_take *take, void *ctx)
+{
+	struct calltap_diag diag;
+	char *answer = NULL;
+
+	if (!gate_is_open(gate))
+		return;
+	gate_settle(gate, take, ctx);
+	if (ask_session(gate, "detach", NULL, 0, -1, &answer, &diag))
+		answer = NULL; /* the instance ends when the gate does */
+	free(answer);
+	source_end(gate);
+	hand_on(gate, take, ctx);
+}
+
+void gate_settle(struct tree_instance *gate, gate_take *take, void *ctx)
+{
+	const uint64_t now = now_ns();
+
+	while ((!gate_drain(gate, take, ctx) || source_known_ns(gate) < now) && now_ns() - now < SETTLE_NS)
+		if (!gate->source.behind)
+			(void)poll(NULL, 0, SETTLE_MS);
+}
+
+bool gate_is_open(const struct tree_instance *gate)
+{
+	return gate && !gate->source.ended;
+}
+
+void gate_pump(struct tree_instance *gate)
+{
+	struct pollfd ended = {gate->source.connection, POLLIN, 0};
+
+	if (poll(&ended, 1, 0) > 0)
+		source_end(gate);
+	else
+		source_pump(gate);
+}

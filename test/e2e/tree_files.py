@@ -1,0 +1,310 @@
+"""Files of `calltap mount`'s tree about bytes among the events, the buffer, the function profiler, and the process itself."""
+import contextlib
+import errno
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import time
+
+from harness import Process, expect, stop, until
+from steer import own_place
+from steering import Program, left_alone
+from tracefs import Tree, mounted, native
+from tracefs_raw import DATA, consume, cpus
+
+
+def data(case):
+    """trace_marker_raw: the kernel's text of the bytes, as an event and as a comment; in sub-buffers they are as written."""
+    with mounted(case) as (_, tree):
+        def write(number, rest):
+            fd = os.open(tree.path("trace_marker_raw"), os.O_WRONLY)
+            try:
+                os.write(fd, struct.pack("<I", number) + rest)
+            finally:
+                os.close(fd)
+
+        for size in (3, 3073):
+            tree.refuses(errno.EINVAL, "trace_marker_raw", "x" * size)
+        write(1, b"abcde")
+        write(0x2a, b"")
+        write(7, b"\0\xff\n")
+        # As Linux 6.18 prints them: with the bytes that fill up the last word.
+        shown = ["# 1 buf: 61 62 63 64 65 00 00 00", "# 2a buf:", "# 7 buf: 00 ff 0a 00"]
+        found = [line.split(": ", 1)[1] for line in tree.read("trace").splitlines() if not line.startswith("#")]
+        expect(found == shown, f"{found}")
+        tree.write("current_tracer", "function_graph\n")
+        write(1, b"abcde")
+        write(3, b"x" * 3000)
+        until("comments", lambda: f"/* {shown[0]} */" in tree.read("trace") and "/* # 3 buf: 78 78" in tree.read("trace"))
+        tree.write("options/markers", "0\n")
+        tree.refuses(errno.EINVAL, "trace_marker_raw", "1234")
+        tree.write("options/markers", "1\n")
+        tree.write("tracing_on", "0\n")
+        tree.refuses(errno.EBADF, "trace_marker_raw", "1234")
+        raw = [event.fields for cpu in cpus(tree) for event in consume(tree, cpu, False)[0] if event.kind == DATA]
+        expect(sorted(raw) == [(1, b"abcde\0\0\0"), (3, b"x" * 3000)], f"{raw}")
+
+
+def percent(case):
+    """buffer_percent: poll() of trace_pipe_raw tells of what is there when so much of the buffer is full."""
+    with mounted(case) as (_, tree):
+        expect(tree.read("buffer_percent") == "0\n", tree.read("buffer_percent"))
+        tree.refuses(errno.EINVAL, "buffer_percent", "101\n")
+        tree.write("buffer_percent", "90\n")
+        tree.write("current_tracer", "function\n")
+        until("a page", lambda: any(float(re.search(r"bytes: (\d+)", tree.read(f"per_cpu/{cpu}/stats"))[1]) > 8192
+                                    for cpu in cpus(tree)))
+        tree.write("tracing_on", "0\n")
+        fds = [os.open(tree.path(f"per_cpu/{cpu}/trace_pipe_raw"), os.O_RDONLY | os.O_NONBLOCK) for cpu in cpus(tree)]
+        poller = select.poll()
+        for fd in fds:
+            poller.register(fd, select.POLLIN)
+        expect(not poller.poll(300), "a reader is told of a buffer that is nearly empty")
+        tree.write("buffer_percent", "0\n")
+        until("a reader that is told", lambda: poller.poll(100))
+        for fd in fds:
+            os.close(fd)
+
+
+def freed(case):
+    """free_buffer: the end of the one who holds it empties the buffer, and with disable_on_free ends tracing."""
+    with mounted(case) as (_, tree):
+        tree.write("trace_marker", "kept\n")
+        fd = os.open(tree.path("free_buffer"), os.O_WRONLY)
+        other = os.dup(fd)
+        os.close(fd)
+        expect("kept" in tree.read("trace"), "one of two descriptors has emptied the buffer")
+        os.close(other)
+        until("an empty buffer", lambda: "kept" not in tree.read("trace"))
+        expect(tree.read("tracing_on") == "1\n", "tracing has ended")
+        tree.write("options/disable_on_free", "1\n")
+        tree.write("free_buffer", "\n")
+        until("tracing to end", lambda: tree.read("tracing_on") == "0\n")
+
+
+def sizes(case):
+    """Files that a kernel needs and a program does not: they answer as the kernel's."""
+    with mounted(case) as (_, tree):
+        expect(tree.read("saved_cmdlines_size") == "128\n", tree.read("saved_cmdlines_size"))
+        for wrong in ("0\n", "x\n", "99999999\n"):
+            tree.refuses(errno.EINVAL, "saved_cmdlines_size", wrong)
+        tree.write("saved_cmdlines_size", "1024\n")
+        expect(tree.read("saved_cmdlines_size") == "1024\n", "the number is another one")
+        found = re.fullmatch(r"(\d+) pages:(\d+) groups: (\d+)\n", tree.read("dyn_ftrace_total_info"))
+        count = len(tree.read("available_filter_functions").splitlines())
+        expect(found and int(found[1]) == count and found[2] == found[3], f"{found}, {count} functions")
+
+
+STAT = re.compile(r"  (\S+) +(\d+)    ([\d.]+) us +([\d.]+) us +([\d.]+) us *")
+
+
+def profile(tree):
+    """{function: [calls, us, average, variance]} of all CPUs; a function may be on several."""
+    found = {}
+    for name in os.listdir(tree.path("trace_stat")):
+        lines = tree.read(f"trace_stat/{name}").splitlines()
+        expect(lines[0].split() == ["Function", "Hit", "Time", "Avg", "s^2"], f"{lines[:2]}")
+        times = []
+        for line in lines[2:]:
+            fields = STAT.fullmatch(line)
+            expect(fields, f"{line!r}")
+            calls, *rest = int(fields[2]), *map(float, fields.groups()[2:])
+            times.append(rest[0])
+            kept = found.setdefault(fields[1], [0, 0.0])
+            kept[0] += calls
+            kept[1] += rest[0]
+        expect(times == sorted(times, reverse=True), "the most time is not first")
+    return found
+
+
+def profiler(case):
+    """The function profiler counts each call of what set_ftrace_filter names, whatever the tracer is; a new start forgets."""
+    with mounted(case) as (program, tree):
+        expect(tree.read("function_profile_enabled") == "0\n" and not profile(tree), "the profiler is on")
+        tree.write("set_ftrace_filter", "once leaf_*\n")
+        tree.write("function_profile_enabled", "1\n")
+        expect(tree.read("function_profile_enabled") == "1\n", "the profiler is off")
+        until("calls", lambda: profile(tree).get("once", [0])[0] > 100)
+        before = profile(tree)
+        expect(set(before) == {"once", "leaf_1", "leaf_2", "leaf_3"}, f"{before}")
+        tree.write("set_ftrace_filter", "leaf_1\n")
+        time.sleep(0.3)  # a call of `once` may be open
+        middle = profile(tree)
+        until("calls of leaf_1", lambda: profile(tree)["leaf_1"][0] > middle["leaf_1"][0] + 100)
+        after = profile(tree)
+        expect(after["once"] == middle["once"], f"`once` is counted still: {middle['once']}, {after['once']}")
+        tree.write("function_profile_enabled", "0\n")
+        expect(tree.read("function_profile_enabled") == "0\n", "the profiler is on")
+        last = profile(tree)
+        time.sleep(0.2)
+        expect(profile(tree) == last and last["leaf_1"][0] >= after["leaf_1"][0], "counts change, or have gone")
+        tree.write("set_ftrace_filter", "\n")
+        tree.write("function_profile_enabled", "1\n")
+        until("a new start", lambda: profile(tree).get("once"))
+        again = profile(tree)
+        expect(again["leaf_1"][0] < last["leaf_1"][0] + 1000, f"{again}")
+        # With graph-time, which is the default, callees are in a caller's time; without, only its own is.
+        whole = again["once"][1] / again["once"][0]
+        tree.write("options/graph-time", "0\n")
+        own = profile(tree)["once"]
+        expect(own[1] / own[0] < whole, f"{own}, whole {whole}")
+        tree.refuses(errno.EINVAL, "function_profile_enabled", "x\n")
+
+
+COUNTED = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+sys.stdin.readline()
+for _ in range(20000):
+    library.library_answer(14)
+print("counted", flush=True)
+sys.stdin.readline()
+"""
+
+
+def profiler_counts(case):
+    """Each call is counted, once: of a program that makes 20,000, by a tree that takes the program in."""
+    own_place(case)
+    library = case.program("library.c")
+    with Process(["/usr/bin/python3", "-c", COUNTED, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        until("the library", lambda: library in open(f"/proc/{program.pid}/maps", encoding="utf-8").read())
+        with Tree(case, None, "--keep", "-l", f"{os.path.basename(library)}:*") as tree:
+            tree.write("attach", f"{program.pid}\n")
+            tree.write("function_profile_enabled", "1\n")
+            program.stdin.write("go\n")
+            program.stdin.flush()
+            expect(program.stdout.readline() == "counted\n", "the program says something else")
+            found = profile(tree)
+            expect(found["library_answer"][0] == 20000, f"{found}")
+            program.stdin.write("end\n")
+            program.stdin.flush()
+            program.wait(timeout=30)
+            after = profile(tree)
+            expect(after["library_answer"] == found["library_answer"], f"the end of the program changes the counts: {found}, {after}")
+            tree.end()
+
+
+def waits_for_a_process(case):
+    """A tree without a process has the files of a kernel that traces nothing; one PID gives it a process, and one only."""
+    own_place(case)
+    with Program(case, "1") as program, left_alone(program), Tree(case, None) as tree:
+        expect([tree.read(name) for name in ("attach", "current_tracer", "tracing_on", "trace")][:3] == ["", "nop\n", "1\n"],
+               "the files of an empty tree")
+        tree.refuses(errno.ENODEV, "current_tracer", "function\n")
+        expect("write its PID to the file attach" in tree.read("error_log"), tree.read("error_log"))
+        for pid, error in (("x\n", errno.EINVAL), ("0\n", errno.ESRCH), ("4194305\n", errno.ESRCH),
+                           (f"{os.getpid()}\n", errno.EDEADLK)):
+            tree.refuses(error, "attach", pid)
+        tree.write("attach", f"{program.pid}\n")
+        expect(tree.read("attach") == f"{program.pid}\n", tree.read("attach"))
+        tree.refuses(errno.EBUSY, "attach", f"{program.pid}\n")
+        tree.write("current_tracer", "function_graph\n")
+        until("calls", lambda: "leaf_1();" in tree.read("trace"))
+        tree.end()
+    # What another session traces already becomes a further instance of it; a program that cannot be traced is an error.
+    with Program(case, "1") as program, left_alone(program), Tree(case, None) as tree:
+        with subprocess.Popen(["sleep", "1000"]) as ended:
+            ended.kill()
+        tree.refuses(errno.ESRCH, "attach", f"{ended.pid}\n")
+        with recorded(case, program):
+            tree.write("attach", f"{program.pid}\n")
+            tree.write("current_tracer", "function\n")
+            until("calls", lambda: re.search(r": leaf_1 <-\w+$", tree.read("trace"), re.M))
+        tree.end(how=None)
+
+
+@contextlib.contextmanager
+def recorded(case, program):
+    """A recording by `calltap attach`."""
+    tool = Process([case.tool, "attach", "-o", os.path.join(case.folder, "other"), "-p", "nop", str(program.pid)],
+                   env=case.environment(False), stderr=subprocess.PIPE, text=True)
+    try:
+        until("the other session", lambda: tool.poll() is not None or
+              "tracer=nop" in subprocess.run([case.tool, "set", str(program.pid)], env=case.environment(False),
+                                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout)
+        yield
+        tool.send_signal(signal.SIGINT)
+        tool.wait(timeout=30)
+    finally:
+        stop(tool)
+
+
+def tables(tree):
+    """[(thread, [(depth, size, function)])] of stack_trace, innermost first."""
+    found = []
+    for part in tree.read("stack_trace").split("\n\n"):
+        lines = part.splitlines()
+        rows = [re.fullmatch(r" *(\d+)\) +(\d+) +(\d+)   (\S+)", line) for line in lines[3:]]
+        expect(lines[0].startswith("# ") and lines[1] == f"        Depth    Size   Location    ({len(rows)} entries)" and all(rows),
+               f"{part}")
+        expect([int(row[1]) for row in rows] == list(range(len(rows))), f"{part}")
+        found.append((lines[0][2:], [(int(row[2]), int(row[3]), row[4]) for row in rows]))
+    return found
+
+
+def stack_tracer(case):
+    """The deepest stack is that which the program measures itself, frame by frame; a new start and filters are the kernel's."""
+    own_place(case)
+    with Process([case.program("deep.c"), "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        expect(program.stdout.readline() == "ready\n", "the program is not ready")
+
+        def descend(depth):
+            """[address of a local variable of each call, outermost first]"""
+            program.stdin.write(f"{depth}\n")
+            program.stdin.flush()
+            return [int(word, 16) for word in program.stdout.readline().split()]
+
+        with Tree(case, program, "--keep") as tree:
+            expect("Stack tracer disabled" in tree.read("stack_trace") and tree.read("stack_max_size") == "0\n", "it is on")
+            tree.write("stack_tracer_enabled", "1\n")
+            expect(tree.read("stack_tracer_enabled") == "1\n", "it is off")
+            for depth in (10, 100, 40):
+                places = descend(depth)
+                (_, rows), = tables(tree)
+                wanted = max(depth, 100) if depth != 10 else 10
+                deep = [row for row in rows if row[2] == "descend"]
+                expect(len(deep) == wanted and rows[0][2] == "descend", f"{len(deep)} calls, not {wanted}: {rows[:3]}")
+                if depth == wanted:
+                    sizes = {before - after for before, after in zip(places, places[1:])}
+                    expect({size for _, size, _ in deep[:-1]} == sizes, f"{deep[:3]}, not {sizes}")
+                depths = [depth for depth, _, _ in rows]
+                expect(all(depth - size == outer for (depth, size, _), outer in zip(rows, depths[1:] + [0])), f"{rows}")
+                expect(tree.read("stack_max_size") == f"{depths[0]}\n", f"{tree.read('stack_max_size')}, {depths[0]}")
+            tree.write("stack_max_size", "0\n")
+            descend(20)
+            expect(sum(row[2] == "descend" for row in tables(tree)[0][1]) == 20, "the deepest stack of before is still there")
+            tree.write("stack_trace_filter", "shallow\n")
+            expect(tree.read("stack_trace_filter") == "shallow\n", tree.read("stack_trace_filter"))
+            tree.write("stack_max_size", "0\n")
+            descend(30)
+            expect([row[2] for row in tables(tree)[0][1]] == ["shallow"], f"{tables(tree)}")
+            tree.write("stack_trace_filter", "\n")
+            tree.write("stack_tracer_enabled", "0\n")
+            expect([row[2] for row in tables(tree)[0][1]] == ["shallow"], "what was found is gone")
+            descend(50)
+            expect([row[2] for row in tables(tree)[0][1]] == ["shallow"], "it goes on")
+            tree.write("stack_tracer_enabled", "1\n")
+            descend(5)
+            descend(-30)  # in a thread of its own
+            names = [name for name, _ in tables(tree)]
+            expect(len(names) == 2 and len(set(names)) == 2, f"{names}")
+            program.stdin.close()
+            program.wait(timeout=30)
+            expect(len(tables(tree)) == 2, "the end of the program takes it away")
+            tree.end()
+
+
+SINGLE = {
+    "tracefs-stacks": stack_tracer,
+    "tracefs-data": data,
+    "tracefs-percent": percent,
+    "tracefs-freed": freed,
+    "tracefs-sizes": sizes,
+    "tracefs-profiler": profiler,
+    "tracefs-profiler-counts": profiler_counts,
+    "tracefs-attach": waits_for_a_process,
+}
+SINGLE = {name: native(test) for name, test in SINGLE.items()}
