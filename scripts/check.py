@@ -26,6 +26,7 @@ BRIEF = 300  # characters of its beginning, and as many of its end, in the list 
 NAMED = 6  # tests that are skipped for one reason and are named
 CPUS = [cpu for cpu in ("aarch64", "riscv64") if cpu != platform.machine()]  # those of scripts/cross.py
 COMPILERS, KINDS = ("gcc", "clang"), ("plain", "debug", "debugoptimized", "release", "minsize")  # of --builds
+HANGS = 3600  # seconds after which a group of tests hangs: three times what the slowest takes on a slow machine
 SLOWER = 6  # an emulated test may take so many times as long
 # End-to-end cases of another CPU in a quick run.
 FEW = ["calls/*", "classes/*", "exceptions/*", "forks/*", "longjumps/*", "signals/*", "threads/*"]
@@ -84,7 +85,7 @@ def run_meson_tests(result, folder, *more):
     if os.path.exists(log):
         os.unlink(log)
     jobs = (os.cpu_count() or 2) + 1  # some tests mostly wait
-    status, output = run(["meson", "test", "-C", folder, "--no-rebuild", "--num-processes", str(jobs), *more], 1200)
+    status, output = run(["meson", "test", "-C", folder, "--no-rebuild", "--num-processes", str(jobs), *more], HANGS)
     if not os.path.exists(log):
         result.add("meson test", "fail" if status else "skip", output if status else "no tests are defined")
         return
@@ -103,7 +104,7 @@ def run_end_to_end(result, options, *more):
     if os.path.exists(summary):
         os.unlink(summary)
     command = [sys.executable, "test/e2e/run.py", "--build", options.build, "--summary", summary, *more]
-    status, output = run(command, 3600 if options.long else 1200)
+    status, output = run(command, HANGS)
     if status == 77:
         result.add("e2e", "skip", output.strip())
         return
