@@ -26,7 +26,7 @@ import steering  # pylint: disable=wrong-import-position
 from harness import Failure, expect  # pylint: disable=wrong-import-position
 
 STATUS = 42  # kinds of attacked.cc
-PATIENCE = 60  # seconds
+PATIENCE = 240  # seconds
 GROWTH_MAPS = 64  # the agent's address space beside stacks that were not used before
 # Kinds that run together in one program.
 CAMPAIGNS = {

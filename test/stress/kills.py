@@ -40,7 +40,7 @@ MODES = ("block", "drop", "overwrite")
 STUBS = ((), (), ("--max-depth", "3"), ("-t", "1us"), ("-g", "work"), ("--no-graph", "work"), ("-p", "function"),
          ("-l", "leaf"), ("-b", "8K"), ("--no-fork",))
 HEAD_SIZE = 64  # bytes of a trace file's head: less is no trace yet
-PATIENCE = 60  # seconds; a run takes less than one, but machines are slow and crowded
+PATIENCE = 240  # seconds; a run takes less than one, but machines are slow and crowded
 PR_SET_CHILD_SUBREAPER = 36
 
 

@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(ROOT, "test", "e2e"))
 import live  # pylint: disable=wrong-import-position  # it lies in another folder
 from harness import Failure, expect  # pylint: disable=wrong-import-position
 
-PATIENCE = 60  # seconds
+PATIENCE = 240  # seconds
 SIGNALS_S = 0.001  # between two signals
 WATCHDOG_MS = 600000  # never late, so that only the script's signals come
 CHOICES = (("-l", "*:*"), ("-l", "*:*"), ("-l", "*:*", "-p", "function"), (), ("-l", "libc.so*:*"))
