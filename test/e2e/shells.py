@@ -360,6 +360,7 @@ def others(case):
                 refused(done.stderr)
                 seen = looker.communicate(timeout=30)[0]
             finally:
+                looker.kill()  # it waits for a shell that may not have come
                 stop(looker)
     expect(done.stdout == "nop\n", f"{done.stdout!r} {done.stderr!r}")
     codes = re.fullmatch(r"\[(\d+), (\d+), (\d+), (\d+)\]\n", seen)
