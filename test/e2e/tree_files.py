@@ -9,7 +9,7 @@ import struct
 import subprocess
 import time
 
-from harness import Process, expect, stop, until
+from harness import Process, Skip, expect, stop, until
 from steer import own_place
 from steering import Program, left_alone
 from tracefs import Tree, mounted, native
@@ -297,7 +297,54 @@ def stack_tracer(case):
             tree.end()
 
 
+def dumped(case):
+    """The command dump prints what the buffer holds where the tool's messages go, once, and ends tracing."""
+    with mounted(case) as (_, tree):
+        tree.write("set_ftrace_filter", "leaf_*\n")
+        tree.write("current_tracer", "function\n")
+        until("calls", lambda: tree.read("trace").count("leaf_3") > 5)
+        tree.write("set_ftrace_filter", "once:dump once:cpudump:7\n", append=True)
+        until("the texts", lambda: tree.said().count("---\n") == 4)
+        expect(tree.read("tracing_on") == "0\n", "tracing goes on")
+        expect(re.search(r"once:dump:count=0\nonce:cpudump:count=0\n$", tree.read("set_ftrace_filter")), tree.read("set_ftrace_filter"))
+        shown = tree.said().split("---------------------------------\n")[1]
+        missing = set(shown.splitlines()) - set(tree.read("trace").splitlines())
+        expect(shown.count(": leaf_3 <-") > 5 and not missing, f"{sorted(missing)[:5]} are not in the trace")
+
+
+def beside_a_recording(case):
+    """`--mount`: the files are a further instance of the recording, which does not change by it, and go with it."""
+    own_place(case)
+    place = os.path.join(case.folder, "tree")
+    os.makedirs(place)
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        raise Skip("FUSE is not allowed here: /dev/fuse")
+    with Program(case, "1") as program, left_alone(program):
+        tool = Process([case.tool, "attach", "--mount", place, "-l", "once", "-o", case.trace_path, str(program.pid)], cwd=case.folder,
+                       env=case.environment(False), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            until("the tree", lambda: tool.poll() is not None or os.path.exists(place + "/README"))
+            expect(tool.poll() is None, f"the tool has ended: {tool.stderr.read() if tool.poll() is not None else ''!r}")
+            with open(place + "/current_tracer", "w", encoding="utf-8") as file:
+                file.write("function\n")
+
+            def text():
+                with open(place + "/trace", encoding="utf-8") as file:
+                    return file.read()
+
+            until("calls", lambda: ": leaf_1 <-" in text())
+            tool.send_signal(signal.SIGINT)
+            expect(tool.wait(timeout=30) == 0, f"{tool.stderr.read()!r}")
+        finally:
+            stop(tool)
+        until("the mount to go", lambda: place not in open("/proc/self/mounts", encoding="utf-8").read())
+    called = case.trace().called()
+    expect(set(called) == {"once"}, f"the recording has {called}")
+
+
 SINGLE = {
+    "tracefs-dump": dumped,
+    "tracefs-beside": beside_a_recording,
     "tracefs-stacks": stack_tracer,
     "tracefs-data": data,
     "tracefs-percent": percent,
