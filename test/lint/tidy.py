@@ -4,12 +4,18 @@ that the build compiled.  `--build DIR` names the build directory (default: buil
 sources, for a build of another CPU, whose own ones no other build compiles.
 
 The analyser follows the paths through a function up to a number of states: a third of clang's own number, which takes
-40 % of the time; `--deep` (./check --long) analyses with clang's number."""
+40 % of the time; `--deep` (./check --long) analyses with clang's number.
+
+A source that was clean is not analysed again while it is the same behind the preprocessor, comments included: the names
+of such texts, as hashes, are kept in ~/.cache/calltap/tidy, which may be removed at any time."""
 import concurrent.futures
+import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -20,6 +26,8 @@ ROOMS = ("src/host/", "src/cmd/", "src/lib/", "src/agent/", "src/patch/", "src/r
 GCC_ONLY = re.compile(r" -f(?:(?:no-)?(?:ipa-ra|tree-loop-distribute-patterns|tree-vectorize)|fixed-f\d+)\b")
 SHALLOW = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=75000"]
 CONFIG = os.path.join(lint.ROOT, ".clang-tidy")
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "calltap", "tidy")
+PATHS = {"-o", "-MQ", "-MF"}  # options of a compiler that are followed by a file's name
 
 
 def build_dir(root):
@@ -33,7 +41,7 @@ def only():
 
 
 def compiled(root, build, folder):
-    """Paths of the sources in the rooms that the build knows, each once.  Writes a compilation database for them to
+    """{path: entry} of the sources in the rooms that the build knows, each once.  Writes a compilation database for them to
     the folder, with full paths and without the options that only gcc knows."""
     found = {}
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
@@ -45,11 +53,49 @@ def compiled(root, build, folder):
                 found[path] = {"directory": entry["directory"], "file": full, "command": command}
     with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as file:
         json.dump(list(found.values()), file)
-    return sorted(found)
+    return found
 
 
 def depth():
     return [] if "--deep" in sys.argv else [f"--extra-arg={word}" for word in SHALLOW]
+
+
+def preprocessed(entry):
+    """The source's text behind the preprocessor, with comments, for those may speak to the analyser; b"": nobody knows."""
+    words = iter(shlex.split(entry["command"]))
+    kept = [word for word in words if word not in PATHS or not next(words, None)]
+    kept = kept[1:] if os.path.basename(kept[0]) == "ccache" else kept
+    done = subprocess.run(["clang", *kept[1:], "-w", "-E", "-CC", "-P"], cwd=entry["directory"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return b"" if done.returncode else done.stdout
+
+
+def note_of(root, entry, version):
+    """The file that is there once such a source was clean; None: nobody knows."""
+    text = preprocessed(entry)
+    if not text:
+        return None
+    with open(CONFIG, "rb") as file:
+        config = file.read()
+    command = entry["command"].replace(root, "").encode()
+    parts = (version, config, " ".join(depth()).encode(), command, text.replace(root.encode(), b""))
+    return os.path.join(CACHE, hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest())
+
+
+def tidy_once(root, folder, path, entry, version):
+    """tidy(), if such a source was not clean before."""
+    note = note_of(root, entry, version) if root == lint.ROOT else None
+    if note and os.path.exists(note):
+        return []
+    findings = tidy(root, folder, path)
+    if note and not findings:
+        try:
+            os.makedirs(CACHE, exist_ok=True)
+            with open(note, "wb"):
+                pass
+        except OSError:
+            pass  # then it is analysed again
+    return findings
 
 
 def tidy(root, folder, path):
@@ -75,7 +121,9 @@ def check(root):
             raise lint.Skip("there is no compile_commands.json; build first")
         make_database(root, build)
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        results = list(pool.map(lambda path: tidy(root, folder, path), compiled(root, build, folder)))
+        found = compiled(root, build, folder)
+        version = lint.run(["clang-tidy", "--version"]).stdout.encode()
+        results = list(pool.map(lambda path: tidy_once(root, folder, path, found[path], version), sorted(found)))
     return sorted({finding for result in results for finding in result})
 
 

@@ -135,12 +135,10 @@ int buffer_write_free(struct tree_open *open, const char *text, size_t size)
 void buffer_free(struct tree_open *open)
 {
 	struct tree_words changes = {0};
-	int ret = 0;
+	bool ends = options_has(open->instance, OPTION_DISABLE_ON_FREE) && ask_is_tracing(open->instance);
 
-	if (options_has(open->instance, OPTION_DISABLE_ON_FREE) && ask_is_tracing(open->instance))
-		ret = tree_words_add(&changes, "tracing=off");
-	if (!ret && changes.count)
-		ret = ask_change(open->instance, open->row->name, &changes);
+	if (ends && !tree_words_add(&changes, "tracing=off"))
+		(void)!ask_change(open->instance, open->row->name, &changes); /* its error is in error_log */
 	tree_words_clear(&changes);
 	source_forget(open->instance);
 }

@@ -31,11 +31,12 @@ int gate_begin(struct tree_instance **gate, struct tree_instance *owner, const c
 	struct tree_instance *made = parts_make(owner->tree, "");
 	struct tree_words words = {0};
 	char name[sizeof(made->session_name)];
-	int ret = made ? 0 : -ENOMEM;
+	int ret;
 
+	if (!made)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
 	snprintf(name, sizeof(name), "%.20s%s%.10s", owner->session_name, owner->session_name[0] ? "." : "", what);
-	if (!ret)
-		ret = ask_add_change(&words, "name", "=", name);
+	ret = ask_add_change(&words, "name", "=", name);
 	for (size_t i = 0; i < settings->count && !ret; i++)
 		ret = tree_words_add(&words, settings->list[i]);
 	if (ret)
@@ -43,10 +44,10 @@ int gate_begin(struct tree_instance **gate, struct tree_instance *owner, const c
 	else
 		ret = begin_instance(made, (const char *const *)words.list, words.count, diag);
 	tree_words_clear(&words);
-	if (ret && made)
+	if (ret) {
 		parts_free(made);
-	if (ret)
 		return ret;
+	}
 	made->store.bytes_max = STORE_BYTES;
 	*gate = made;
 	return 0;
@@ -65,7 +66,7 @@ static void hand_on(struct tree_instance *gate, gate_take *take, void *ctx)
 
 bool gate_drain(struct tree_instance *gate, gate_take *take, void *ctx)
 {
-	if (!gate_is_open(gate))
+	if (!gate || gate->source.ended)
 		return true;
 	if (gate->tree->over)
 		source_end(gate);
@@ -80,7 +81,7 @@ void gate_stop(struct tree_instance *gate, gate_take *take, void *ctx)
 	struct calltap_diag diag;
 	char *answer = NULL;
 
-	if (!gate_is_open(gate))
+	if (!gate || gate->source.ended)
 		return;
 	gate_settle(gate, take, ctx);
 	if (ask_session(gate, "detach", NULL, 0, -1, &answer, &diag))
