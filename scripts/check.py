@@ -27,6 +27,7 @@ NAMED = 6  # tests that are skipped for one reason and are named
 CPUS = [cpu for cpu in ("aarch64", "riscv64") if cpu != platform.machine()]  # those of scripts/cross.py
 COMPILERS, KINDS = ("gcc", "clang"), ("plain", "debug", "debugoptimized", "release", "minsize")  # of --builds
 HANGS = 3600  # seconds after which a group of tests hangs: three times what the slowest takes on a slow machine
+SLOW = 3  # a test's limit is for what hangs: machines differ so much
 SLOWER = 6  # an emulated test may take so many times as long
 # End-to-end cases of another CPU in a quick run.
 FEW = ["calls/*", "classes/*", "exceptions/*", "forks/*", "longjumps/*", "signals/*", "threads/*"]
@@ -125,7 +126,7 @@ def build(options):
 def meson_tests(options):
     """Unit tests and command-line cases."""
     result = Result()
-    run_meson_tests(result, options.build)
+    run_meson_tests(result, options.build, "--timeout-multiplier", str(SLOW))
     return result
 
 
