@@ -27,6 +27,8 @@ NAMED = 6  # tests that are skipped for one reason and are named
 CPUS = [cpu for cpu in ("aarch64", "riscv64") if cpu != platform.machine()]  # those of scripts/cross.py
 COMPILERS, KINDS = ("gcc", "clang"), ("plain", "debug", "debugoptimized", "release", "minsize")  # of --builds
 HANGS = 3600  # seconds after which a group of tests hangs: three times what the slowest takes on a slow machine
+LATE = 2700  # seconds from the start: the check is to end within an hour and a quarter, however slow the machine is
+BEGAN = time.monotonic()
 SLOW = 3  # a test's limit is for what hangs: machines differ so much
 SLOWER = 6  # an emulated test may take so many times as long
 # End-to-end cases of another CPU in a quick run.
@@ -160,7 +162,11 @@ def another(cpu):
         result = Result()
         if not options.quick:
             whole_tool(result, options, cpu)
-        more = ["--long"] if options.long else ["--quick", *FEW] if options.quick else []
+        late = not options.long and time.monotonic() - BEGAN > LATE
+        if late:
+            result.add("e2e", "skip", f"this machine is slow: after {LATE} s only {len(FEW)} programs of another CPU are run; "
+                       f"test/e2e/run.py --cpu {cpu} runs all")
+        more = ["--long"] if options.long else ["--quick", *FEW] if options.quick or late else []
         run_end_to_end(result, options, "--cpu", cpu, *more)
         return result
     return group
