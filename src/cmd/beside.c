@@ -1,8 +1,8 @@
 /*
  * A tree of files beside a recording; see beside.h.
  *
- * It is served by a process of its own, `calltap mount DIR PID`, as if the user had started it: a further instance of
- * the session, which knows nothing of it.  Context: host.
+ * The recording's tool starts `calltap mount DIR PID` as another process, as a user could.  That process asks the
+ * session for a further instance and serves the tree from it; the session does not know who started it.  Context: host.
  */
 #include <errno.h>
 #include <signal.h>

@@ -277,7 +277,7 @@ static uint64_t span_of(const struct brief *brief)
 
 	if (!brief->line)
 		return ticker_span(brief->ticker);
-	/* What is told holds up to such a change of the rate. */
+	/* The told span stays right while the rate changes by no more than one part in LINE_SHARE. */
 	return span < (double)brief->told ? brief->told : (uint64_t)(span + span / LINE_SHARE) + 1;
 }
 

@@ -254,7 +254,7 @@ int twin_view(struct twin_view *view, const struct twin *twin, double least, uin
 	qsort(sorted, count, sizeof(*sorted), compare_weights);
 	for (high = 0; high < count && sorted[high] >= least; high++)
 		;
-	/* So many of the greatest differences fit: `low` do, `high` do not. */
+	/* A search for how many of the greatest differences fit into the rows: `low` fit, `high` do not. */
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 

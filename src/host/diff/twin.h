@@ -64,7 +64,7 @@ int twin_judge(struct twin *twin, double least) __attribute__((warn_unused_resul
 /* True if a node's total differs by more than the runs of one side do. */
 bool twin_differs(const struct twin *twin, uint32_t node);
 
-/* Which nodes are shown: those in or below which at least `least` differs. */
+/* A choice of the nodes to show: those whose own difference, or one below them, is at least `least`. */
 struct twin_view {
 	double least;
 	bool *skipped; /* per node: it only passes on what differs below it, and is not the first such caller */

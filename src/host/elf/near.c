@@ -160,7 +160,7 @@ size_t filter_near_misses(const char *text, struct object *const *objects, size_
 		for (size_t j = 0; j < site_count; j++) {
 			struct candidate candidate = {.name = object_site_short_name(objects[i], &sites[j])};
 
-			/* Whoever typed the name knows it. */
+			/* The user has typed this very name: it is no proposal. */
 			if (!strcmp(candidate.name, text))
 				continue;
 			candidate.penalty = penalty_of(plain, length, candidate.name);

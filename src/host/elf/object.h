@@ -95,13 +95,14 @@ int object_open(struct object **out, int fd, const char *path, struct calltap_di
 void object_close(struct object *object);
 /* True if fd is a position-independent file without any sign of instrumentation: no need to open it. */
 bool object_is_plain_library(int fd);
-/* What a file without an object is known by: where it lies, and its build id; false: it has none of both. */
+/* An ELF file that is not opened as an object is recognised by its addresses and its build id. */
 struct object_identity {
 	uint64_t lo, hi; /* ELF addresses */
 	uint8_t build_id[32];
 	uint32_t build_id_size;
 };
 
+/* False: the file has neither. */
 bool object_identify(struct object_identity *out, int fd);
 /* object_is_program(), by a look at the file's headers. */
 bool object_is_program_file(int fd);

@@ -61,7 +61,7 @@ static void choose(struct drawing *drawing, double min_percent)
 {
 	for (uint32_t i = 1; i <= drawing->functions; i++) {
 		const struct tree_node *node = &drawing->graph.nodes[i];
-		/* What a call without a time tells is that it was there. */
+		/* A call whose times are not known is drawn, too: the function was called. */
 		bool any = node->calls || node->before || node->total_ns;
 
 		drawing->shown[i] = any && 100 * drawing_share(drawing, node->total_ns) >= min_percent;

@@ -55,7 +55,7 @@ static void put_function(struct jsonl *jsonl, uint32_t function)
 	out_bytes(jsonl->out, name.text, name.length);
 }
 
-/* What a time may be off is told where it is an estimate. */
+/* The error of an estimated time, in ns; an exact time has none, and gets no field. */
 static void put_error(struct jsonl *jsonl, const char *key, uint64_t error_ns)
 {
 	if (error_ns)

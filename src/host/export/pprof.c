@@ -95,7 +95,7 @@ static uint64_t put_string(struct pprof *pprof, struct names_text text)
 	return pprof->strings++;
 }
 
-/* The same of a text that may have any bytes; NULL is the empty string. */
+/* Write a text of any bytes as a string of valid UTF-8; returns its number, that of the empty string for NULL. */
 static uint64_t put_text(struct pprof *pprof, const char *text)
 {
 	char *clean = text && text[0] ? names_clean_dup(text) : NULL;

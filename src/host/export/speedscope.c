@@ -21,7 +21,7 @@ struct speedscope {
 	struct names *names;
 	struct export_numbers numbers;
 	uint32_t profiles;
-	/* Of the current profile. */
+	/* The fields below are about the profile that is being written: one thread's. */
 	uint32_t thread;
 	uint64_t events;
 	uint64_t last_ns;

@@ -1,5 +1,6 @@
 /*
- * What a format's tables need: threads, stacks and numbers of functions; passes of one thread; see export.h.
+ * Functions for formats that have tables in front of their events: they collect the threads, stacks and functions that
+ * the events use, and walk the events of one thread at a time; see export.h.
  *
  * Context: host.
  */

@@ -1,8 +1,8 @@
 /*
  * The recorders of tracer profile with `--time adaptive`, x86-64.  How stubs call them, and what they may touch: entry.S.
  *
- * These recorders are those of profile.S but for the clock: a frame's time is the tick (calltap/abi/times.h), which the
- * thread has seen.  A call that begins and ends under one tick takes no time by it, and is counted; C adds up all others.
+ * The recorders of profile.S read the clock, those of this file do not: the time of a frame is the tick that its thread
+ * has seen last (calltap/abi/times.h).  A call that begins and ends under one tick takes no time by it, and is counted; C adds up all others.
  * doc/design/profile.md has the argument.
  *
  * As in entry.S, nothing was changed when they go to C.
