@@ -152,9 +152,10 @@ static int on_attach(void *ctx, pid_t pid, struct calltap_diag *diag)
 		return 0;
 	if ((watching->memory < 0 && make_memory(mounting)) || start_recording(mounting))
 		return calltap_diag_set(diag, -EIO, "the recording cannot be started");
+	mounting->options.memory = watching->memory;
 	if (record_live_traces(watching->live) || watching->result.ran)
 		return 0;
-	mounting->options.done = -1;
+	mounting->options.done = mounting->options.memory = -1; /* the next process may be one that is traced already */
 	return watching_fail(watching, diag);
 }
 
