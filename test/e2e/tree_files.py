@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -209,11 +210,32 @@ def waits_for_a_process(case):
         with subprocess.Popen(["sleep", "1000"]) as ended:
             ended.kill()
         tree.refuses(errno.ESRCH, "attach", f"{ended.pid}\n")
+        with traced_by_another() as pid:
+            tree.refuses(errno.EBUSY, "attach", f"{pid}\n")
         with recorded(case, program):
             tree.write("attach", f"{program.pid}\n")
             tree.write("current_tracer", "function\n")
             until("calls", lambda: re.search(r": leaf_1 <-\w+$", tree.read("trace"), re.M))
         tree.end(how=None)
+
+
+@contextlib.contextmanager
+def traced_by_another():
+    """A process that cannot be attached to, for another tracer has it."""
+    strace = shutil.which("strace")
+    if not strace:
+        raise Skip("strace is not installed")
+    with subprocess.Popen([strace, "-o", "/dev/null", "sleep", "1000"]) as tracer:
+        try:
+            def program():
+                found = subprocess.run(["pgrep", "-x", "-P", str(tracer.pid), "sleep"], stdout=subprocess.PIPE, text=True, check=False)
+                return found.stdout.split()
+
+            yield int(until("its program", program)[0])
+        finally:
+            for pid in program():
+                os.kill(int(pid), signal.SIGKILL)
+            tracer.kill()
 
 
 @contextlib.contextmanager
