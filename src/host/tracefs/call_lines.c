@@ -39,19 +39,11 @@ void lines_function(const struct tree_instance *instance, uint32_t function, str
 
 struct reading_slot *lines_slot(struct tree_reading *reading, uint32_t slot)
 {
-	size_t count = reading->slot_count ? reading->slot_count : 8;
-	struct reading_slot *slots;
+	struct reading_slot *slots = tree_grown(reading->slots, &reading->slot_count, slot, sizeof(*slots));
 
-	if (slot < reading->slot_count)
-		return &reading->slots[slot];
-	while (count <= slot)
-		count *= 2;
-	slots = reallocarray(reading->slots, count, sizeof(*slots));
 	if (!slots)
 		return NULL;
-	memset(slots + reading->slot_count, 0, (count - reading->slot_count) * sizeof(*slots));
 	reading->slots = slots;
-	reading->slot_count = count;
 	return &slots[slot];
 }
 

@@ -28,21 +28,11 @@ static uint32_t slot_of(struct tree_instance *instance, const struct trace *trac
 	struct tree_source *source = &instance->source;
 	const struct trace_thread *thread = trace_thread(trace, index);
 	const struct trace_process *process = thread ? trace_process(trace, thread->process) : NULL;
-	uint32_t slot;
+	uint32_t *slots = tree_grown(source->slots, &source->slot_count, index, sizeof(*slots)), slot;
 
-	if (index >= source->slot_count) {
-		size_t count = source->slot_count ? 2 * source->slot_count : 16;
-		uint32_t *slots;
-
-		while (count <= index)
-			count *= 2;
-		slots = reallocarray(source->slots, count, sizeof(*slots));
-		if (!slots)
-			return UINT32_MAX;
-		memset(slots + source->slot_count, 0, (count - source->slot_count) * sizeof(*slots));
-		source->slots = slots;
-		source->slot_count = count;
-	}
+	if (!slots)
+		return UINT32_MAX;
+	source->slots = slots;
 	slot = source->slots[index] ? source->slots[index] - 1 : parts_slot(instance->tree, thread ? thread->tid : 0);
 	if (slot == UINT32_MAX)
 		return slot;

@@ -43,46 +43,37 @@ struct tree_profiler {
 	bool has_failed; /* there was no memory for all */
 };
 
-/* Have room for one more in a list that is zeroed. */
-static bool grow(void **list, size_t *count, size_t wanted, size_t size)
-{
-	size_t next = *count ? *count : 16;
-	char *bytes;
-
-	if (wanted < *count)
-		return true;
-	while (next <= wanted)
-		next *= 2;
-	bytes = reallocarray(*list, next, size);
-	if (!bytes)
-		return false;
-	memset(bytes + *count * size, 0, (next - *count) * size);
-	*list = bytes;
-	*count = next;
-	return true;
-}
-
 static struct counted *counted_of(struct tree_profiler *profiler, const struct tree_event *event)
 {
-	struct counted_cpu *cpu;
+	struct counted_cpu *cpus = tree_grown(profiler->cpus, &profiler->cpu_count, event->cpu, sizeof(*cpus)), *cpu;
+	struct counted *functions;
 
-	if (!grow((void **)&profiler->cpus, &profiler->cpu_count, event->cpu, sizeof(*profiler->cpus)))
+	if (!cpus)
 		return NULL;
-	cpu = &profiler->cpus[event->cpu];
-	return grow((void **)&cpu->functions, &cpu->count, event->function, sizeof(*cpu->functions))
-		       ? &cpu->functions[event->function]
-		       : NULL;
+	profiler->cpus = cpus;
+	cpu = &cpus[event->cpu];
+	functions = tree_grown(cpu->functions, &cpu->count, event->function, sizeof(*functions));
+	if (!functions)
+		return NULL;
+	cpu->functions = functions;
+	return &functions[event->function];
 }
 
 /* What the callees of the thread's call at that depth took; NULL = no memory. */
 static uint64_t *callees_at(struct tree_profiler *profiler, const struct tree_event *event, size_t depth)
 {
-	struct callees *slot;
+	struct callees *slots = tree_grown(profiler->slots, &profiler->slot_count, event->slot, sizeof(*slots)), *slot;
+	uint64_t *ns;
 
-	if (!grow((void **)&profiler->slots, &profiler->slot_count, event->slot, sizeof(*profiler->slots)))
+	if (!slots)
 		return NULL;
-	slot = &profiler->slots[event->slot];
-	return grow((void **)&slot->ns, &slot->count, depth, sizeof(*slot->ns)) ? &slot->ns[depth] : NULL;
+	profiler->slots = slots;
+	slot = &slots[event->slot];
+	ns = tree_grown(slot->ns, &slot->count, depth, sizeof(*ns));
+	if (!ns)
+		return NULL;
+	slot->ns = ns;
+	return &ns[depth];
 }
 
 static void count_exit(struct counted *function, uint64_t took, uint64_t callees)

@@ -55,19 +55,11 @@ struct tree_stacks {
 
 static struct thread_stack *thread_of(struct tree_stacks *stacks, uint32_t slot)
 {
-	size_t count = stacks->thread_count ? 2 * stacks->thread_count : 16;
-	struct thread_stack *threads;
+	struct thread_stack *threads = tree_grown(stacks->threads, &stacks->thread_count, slot, sizeof(*threads));
 
-	if (slot < stacks->thread_count)
-		return &stacks->threads[slot];
-	while (count <= slot)
-		count *= 2;
-	threads = reallocarray(stacks->threads, count, sizeof(*threads));
 	if (!threads)
 		return NULL;
-	memset(threads + stacks->thread_count, 0, (count - stacks->thread_count) * sizeof(*threads));
 	stacks->threads = threads;
-	stacks->thread_count = count;
 	return &threads[slot];
 }
 
@@ -102,18 +94,11 @@ static bool cut(struct thread_stack *thread, size_t depth)
 
 static bool enter(struct thread_stack *thread, size_t depth, uint32_t function)
 {
-	size_t room = thread->room ? thread->room : 64;
-	struct frame *frames;
+	struct frame *frames = tree_grown(thread->frames, &thread->room, depth, sizeof(*frames));
 
-	while (room <= depth)
-		room *= 2;
-	if (room != thread->room) {
-		frames = reallocarray(thread->frames, room, sizeof(*frames));
-		if (!frames)
-			return false;
-		thread->frames = frames;
-		thread->room = room;
-	}
+	if (!frames)
+		return false;
+	thread->frames = frames;
 	for (; thread->count < depth; thread->count++) /* calls that were open before the tracer was on */
 		thread->frames[thread->count] = (struct frame){0};
 	thread->frames[thread->count++] = (struct frame){.function = function};

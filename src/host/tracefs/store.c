@@ -135,20 +135,11 @@ static bool has_cpu(struct tree_store *store, uint32_t cpu)
 /* Make room for what the store knows of slots. */
 static bool has_slot(struct tree_store *store, uint32_t slot)
 {
-	size_t count = store->slot_count ? store->slot_count : 16;
-	struct store_slot *slots;
+	struct store_slot *slots = tree_grown(store->slots, &store->slot_count, slot, sizeof(*slots));
 
-	if (slot < store->slot_count)
-		return true;
-	while (count <= slot)
-		count *= 2;
-	slots = reallocarray(store->slots, count, sizeof(*slots));
-	if (!slots)
-		return false;
-	memset(slots + store->slot_count, 0, (count - store->slot_count) * sizeof(*slots));
-	store->slots = slots;
-	store->slot_count = count;
-	return true;
+	if (slots)
+		store->slots = slots;
+	return slots != NULL;
 }
 
 /* Make the newest event the last one of its slot and of its CPU. */

@@ -40,6 +40,16 @@ void tree_text_fill(struct tree_text *text, char c, size_t count);
 void tree_text_format(struct tree_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void tree_text_clear(struct tree_text *text); /* frees it, too */
 
+/*
+ * The list, with zeros in the elements that it did not have before, where there is no room for element `wanted` in it;
+ * *count: how many it has room for.  NULL: there is no memory, and the list is as it was.
+ */
+void *tree_grow(void *list, size_t *count, size_t wanted, size_t size) __attribute__((warn_unused_result));
+static inline void *tree_grown(void *list, size_t *count, size_t wanted, size_t size)
+{
+	return wanted < *count ? list : tree_grow(list, count, wanted, size);
+}
+
 /* A list of strings of its own. */
 struct tree_words {
 	char **list;

@@ -1,4 +1,4 @@
-/* Text that grows, and lists of strings (tree.h).  Context: host. */
+/* Text and lists that grow, and lists of strings (tree.h).  Context: host. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include "tree.h"
 
 #define TEXT_MIN 1024
+#define LIST_MIN 16
 
 static bool make_room(struct tree_text *text, size_t size)
 {
@@ -89,6 +90,21 @@ int tree_words_add(struct tree_words *words, const char *word)
 		return -ENOMEM;
 	words->count++;
 	return 0;
+}
+
+void *tree_grow(void *list, size_t *count, size_t wanted, size_t size)
+{
+	size_t next = *count ? *count : LIST_MIN;
+	char *grown;
+
+	while (next <= wanted)
+		next *= 2;
+	grown = reallocarray(list, next, size);
+	if (!grown)
+		return NULL;
+	memset(grown + *count * size, 0, (next - *count) * size);
+	*count = next;
+	return grown;
 }
 
 int tree_words_copy(struct tree_words *out, const struct tree_words *from)
