@@ -17,8 +17,6 @@
 #include "commands.h"
 #include "tree.h"
 
-#define GATE_BUFFER "buffer=1M"
-
 enum action {
 	ACTION_TRACEON,
 	ACTION_TRACEOFF,
@@ -197,20 +195,18 @@ static int filters_of(struct tree_words *out, const struct commands *commands)
 	return ret;
 }
 
-static int begin_gate(struct tree_instance *instance, const struct tree_words *filters, struct calltap_diag *diag)
-{
-	struct tree_words settings = {0};
-	int ret = tree_words_add(&settings, "tracer=function");
+static const struct gate_kind gate_kind = {.name = "commands", .settings = {"tracer=function", "buffer=1M"}};
 
-	if (!ret)
-		ret = tree_words_add(&settings, GATE_BUFFER);
-	if (!ret)
-		ret = ask_add_values(&settings, "trace", filters);
+static int begin_gate(struct tree_instance *instance, const struct tree_words *functions, struct calltap_diag *diag)
+{
+	struct tree_words filters = {0};
+	int ret = ask_add_values(&filters, "trace", functions);
+
 	if (ret)
 		ret = calltap_diag_set(diag, ret, "not enough memory");
 	else
-		ret = gate_begin(&instance->commands->gate, instance, "commands", &settings, diag);
-	tree_words_clear(&settings);
+		ret = gate_begin(&instance->commands->gate, instance, &gate_kind, &filters, diag);
+	tree_words_clear(&filters);
 	return ret;
 }
 

@@ -25,8 +25,8 @@ void gate_end(struct tree_instance **gate)
 	*gate = NULL;
 }
 
-int gate_begin(struct tree_instance **gate, struct tree_instance *owner, const char *what,
-	       const struct tree_words *settings, struct calltap_diag *diag)
+int gate_begin(struct tree_instance **gate, struct tree_instance *owner, const struct gate_kind *kind,
+	       const struct tree_words *filters, struct calltap_diag *diag)
 {
 	struct tree_instance *made = parts_make(owner->tree, "");
 	struct tree_words words = {0};
@@ -35,10 +35,13 @@ int gate_begin(struct tree_instance **gate, struct tree_instance *owner, const c
 
 	if (!made)
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
-	snprintf(name, sizeof(name), "%.20s%s%.10s", owner->session_name, owner->session_name[0] ? "." : "", what);
+	snprintf(name, sizeof(name), "%.20s%s%.10s", owner->session_name, owner->session_name[0] ? "." : "",
+		 kind->name);
 	ret = ask_add_change(&words, "name", "=", name);
-	for (size_t i = 0; i < settings->count && !ret; i++)
-		ret = tree_words_add(&words, settings->list[i]);
+	for (size_t i = 0; i < GATE_SETTINGS && kind->settings[i] && !ret; i++)
+		ret = tree_words_add(&words, kind->settings[i]);
+	for (size_t i = 0; i < filters->count && !ret; i++)
+		ret = tree_words_add(&words, filters->list[i]);
 	if (ret)
 		ret = calltap_diag_set(diag, ret, "not enough memory");
 	else
@@ -103,6 +106,43 @@ void gate_settle(struct tree_instance *gate, gate_take *take, void *ctx)
 bool gate_is_open(const struct tree_instance *gate)
 {
 	return gate && !gate->source.ended;
+}
+
+/* The gate of a kind that a file switches on and off is to record anew. */
+static int begin_anew(struct tree_instance **gate, struct tree *tree, const struct gate_kind *kind,
+		      struct calltap_diag *diag)
+{
+	struct tree_words filters = {0};
+	int ret;
+
+	gate_end(gate);
+	kind->forget(tree);
+	ret = kind->filters(tree, &filters);
+	if (ret)
+		ret = calltap_diag_set(diag, ret, "not enough memory");
+	else
+		ret = gate_begin(gate, tree->instances, kind, &filters, diag);
+	tree_words_clear(&filters);
+	return ret;
+}
+
+int gate_switch(struct tree_instance **gate, const struct gate_kind *kind, void *ctx, struct tree_open *open,
+		const char *text, size_t size)
+{
+	struct calltap_diag diag = {.column = -1};
+	uint64_t on = 0;
+	int ret = control_number(open, text, &on);
+
+	if (ret)
+		return ret;
+	if (!on == !gate_is_open(*gate))
+		return (int)size;
+	if (!on) {
+		gate_stop(*gate, kind->take, ctx);
+		return (int)size;
+	}
+	ret = begin_anew(gate, open->instance->tree, kind, &diag);
+	return ret ? control_refuse(open, ret, diag.text, text, 0) : (int)size;
 }
 
 void gate_pump(struct tree_instance *gate)

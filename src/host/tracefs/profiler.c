@@ -12,8 +12,6 @@
 
 #include "tree.h"
 
-#define GATE_BUFFER "buffer=4M"
-
 /* A function's calls on a CPU. */
 struct counted {
 	uint64_t calls, total_ns, self_ns;
@@ -116,8 +114,10 @@ bool profiler_pump(struct tree *tree)
 	return !tree->profiler || gate_drain(tree->profiler->gate, take, tree->profiler);
 }
 
-static void reset(struct tree_profiler *profiler)
+static void forget(struct tree *tree)
 {
+	struct tree_profiler *profiler = tree->profiler;
+
 	for (size_t i = 0; i < profiler->cpu_count; i++)
 		free(profiler->cpus[i].functions);
 	for (size_t i = 0; i < profiler->slot_count; i++)
@@ -132,7 +132,7 @@ void profiler_destroy(struct tree *tree)
 	if (!tree->profiler)
 		return;
 	gate_end(&tree->profiler->gate);
-	reset(tree->profiler);
+	forget(tree);
 	free(tree->profiler);
 	tree->profiler = NULL;
 }
@@ -154,22 +154,16 @@ static int take_filters(struct tree *tree, struct tree_words *out, bool changes)
 	return ret;
 }
 
-static int begin(struct tree *tree, struct calltap_diag *diag)
+static int first_filters(struct tree *tree, struct tree_words *out)
 {
-	struct tree_words settings = {0};
-	int ret = tree_words_add(&settings, "tracer=function_graph");
-
-	if (!ret)
-		ret = tree_words_add(&settings, GATE_BUFFER);
-	if (!ret)
-		ret = take_filters(tree, &settings, false);
-	if (ret)
-		ret = calltap_diag_set(diag, ret, "not enough memory");
-	else
-		ret = gate_begin(&tree->profiler->gate, tree->instances, "profiler", &settings, diag);
-	tree_words_clear(&settings);
-	return ret;
+	return take_filters(tree, out, false);
 }
+
+static const struct gate_kind gate_kind = {.name = "profiler",
+					   .settings = {"tracer=function_graph", "buffer=4M"},
+					   .take = take,
+					   .filters = first_filters,
+					   .forget = forget};
 
 static bool is_on(const struct tree *tree)
 {
@@ -185,26 +179,11 @@ int profiler_read(struct tree_open *open, struct tree_text *out)
 int profiler_write(struct tree_open *open, const char *text, size_t size)
 {
 	struct tree *tree = open->instance->tree;
-	struct calltap_diag diag = {.column = -1};
-	uint64_t on = 0;
-	int ret = control_number(open, text, &on);
 
-	if (ret)
-		return ret;
-	if (!on == !is_on(tree))
-		return (int)size;
 	if (!tree->profiler)
 		tree->profiler = calloc(1, sizeof(*tree->profiler));
-	if (!tree->profiler)
-		return -ENOMEM;
-	if (!on) {
-		gate_stop(tree->profiler->gate, take, tree->profiler);
-		return (int)size;
-	}
-	gate_end(&tree->profiler->gate);
-	reset(tree->profiler);
-	ret = begin(tree, &diag);
-	return ret ? control_refuse(open, ret, diag.text, text, 0) : (int)size;
+	return tree->profiler ? gate_switch(&tree->profiler->gate, &gate_kind, tree->profiler, open, text, size)
+			      : -ENOMEM;
 }
 
 int profiler_filter(struct tree *tree, const char *file)

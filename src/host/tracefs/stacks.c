@@ -15,11 +15,10 @@
 
 #include "tree.h"
 
-#define GATE_BUFFER "buffer=4M"
-#define ABOVE_MAX   (256u << 10) /* bytes above the outermost recorded frame that may be the thread's own */
-#define FRAME_MAX   (64u << 20)	 /* a frame that is larger is one of another stack */
-#define LOOK_NS	    50000000u	 /* between two looks at a process' mappings */
-#define RANGES	    4u
+#define ABOVE_MAX (256u << 10) /* bytes above the outermost recorded frame that may be the thread's own */
+#define FRAME_MAX (64u << 20)  /* a frame that is larger is one of another stack */
+#define LOOK_NS	  50000000u    /* between two looks at a process' mappings */
+#define RANGES	  4u
 
 struct frame {
 	uint64_t address; /* 0 = not known */
@@ -217,8 +216,11 @@ static void reset(struct tree_stacks *stacks)
 	stacks->has_failed = false;
 }
 
-static void forget_threads(struct tree_stacks *stacks)
+/* The functions of their frames are those of a gate. */
+static void forget_threads(struct tree *tree)
 {
+	struct tree_stacks *stacks = tree->stacks;
+
 	for (size_t i = 0; i < stacks->thread_count; i++) {
 		free(stacks->threads[i].frames);
 		free(stacks->threads[i].kept);
@@ -233,7 +235,7 @@ void stacks_destroy(struct tree *tree)
 	if (!tree->stacks)
 		return;
 	gate_end(&tree->stacks->gate);
-	forget_threads(tree->stacks);
+	forget_threads(tree);
 	tree_words_clear(&tree->stacks->filters);
 	free(tree->stacks);
 	tree->stacks = NULL;
@@ -281,25 +283,16 @@ int stacks_filter(struct tree *tree, const struct tree_words *filters)
 	return 0;
 }
 
-static int begin(struct tree *tree, struct calltap_diag *diag)
+static int first_filters(struct tree *tree, struct tree_words *out)
 {
-	struct tree_stacks *stacks = tree->stacks;
-	struct tree_words settings = {0};
-	int ret = tree_words_add(&settings, "tracer=function_graph");
-
-	if (!ret)
-		ret = tree_words_add(&settings, "frames=1");
-	if (!ret)
-		ret = tree_words_add(&settings, GATE_BUFFER);
-	if (!ret && stacks->filters.count)
-		ret = ask_add_values(&settings, "trace", &stacks->filters);
-	if (ret)
-		ret = calltap_diag_set(diag, ret, "not enough memory");
-	else
-		ret = gate_begin(&stacks->gate, tree->instances, "stacks", &settings, diag);
-	tree_words_clear(&settings);
-	return ret;
+	return tree->stacks->filters.count ? ask_add_values(out, "trace", &tree->stacks->filters) : 0;
 }
+
+static const struct gate_kind gate_kind = {.name = "stacks",
+					   .settings = {"tracer=function_graph", "frames=1", "buffer=4M"},
+					   .take = take,
+					   .filters = first_filters,
+					   .forget = forget_threads};
 
 int stacks_read_enabled(struct tree_open *open, struct tree_text *out)
 {
@@ -309,25 +302,9 @@ int stacks_read_enabled(struct tree_open *open, struct tree_text *out)
 
 int stacks_write_enabled(struct tree_open *open, const char *text, size_t size)
 {
-	struct tree *tree = open->instance->tree;
-	struct calltap_diag diag = {.column = -1};
-	uint64_t on = 0;
-	int ret = control_number(open, text, &on);
+	struct tree_stacks *stacks = stacks_of(open->instance->tree);
 
-	if (ret)
-		return ret;
-	if (!on == !is_on(tree))
-		return (int)size;
-	if (!stacks_of(tree))
-		return -ENOMEM;
-	if (!on) {
-		gate_stop(tree->stacks->gate, take, tree->stacks);
-		return (int)size;
-	}
-	gate_end(&tree->stacks->gate);
-	forget_threads(tree->stacks); /* their functions were those of the gate that was */
-	ret = begin(tree, &diag);
-	return ret ? control_refuse(open, ret, diag.text, text, 0) : (int)size;
+	return stacks ? gate_switch(&stacks->gate, &gate_kind, stacks, open, text, size) : -ENOMEM;
 }
 
 static void settle(struct tree *tree)

@@ -400,12 +400,24 @@ int attach_read(struct tree_open *open, struct tree_text *out);
 int attach_write(struct tree_open *open, const char *text, size_t size);
 
 /* gates.c: an instance that no directory shows. */
-/* Begin one beside the owner, with these settings; what: its name, behind the owner's. */
-int gate_begin(struct tree_instance **gate, struct tree_instance *owner, const char *what,
-	       const struct tree_words *settings, struct calltap_diag *diag) __attribute__((warn_unused_result));
+typedef void gate_take(void *ctx, const struct tree_event *event);
+#define GATE_SETTINGS 3u
+struct gate_kind {
+	const char *name;		     /* of the session's instance, behind the owner's name */
+	const char *settings[GATE_SETTINGS]; /* of that instance; NULL = no more */
+	/* Of one that a file switches on and off, for the whole tree; else NULL. */
+	gate_take *take;
+	int (*filters)(struct tree *tree, struct tree_words *out); /* as settings, with which it begins */
+	void (*forget)(struct tree *tree);			   /* what a gate before it has told */
+};
+/* Begin one beside the owner, which records what these filters choose. */
+int gate_begin(struct tree_instance **gate, struct tree_instance *owner, const struct gate_kind *kind,
+	       const struct tree_words *filters, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* A number was written to the file that switches it; returns size, or the error.  ctx: for take(). */
+int gate_switch(struct tree_instance **gate, const struct gate_kind *kind, void *ctx, struct tree_open *open,
+		const char *text, size_t size) __attribute__((warn_unused_result));
 /* Take in what has come. */
 void gate_pump(struct tree_instance *gate);
-typedef void gate_take(void *ctx, const struct tree_event *event);
 /* Take in what has come, and hand each event on, which is gone then.  False: there is more.  gate: may be NULL. */
 bool gate_drain(struct tree_instance *gate, gate_take *take, void *ctx);
 /* The same with all up to now, if it comes within some time. */
