@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -39,11 +40,10 @@ static int spawn(struct beside *beside, char *const *words)
 static void on_begun(void *ctx)
 {
 	struct beside *beside = ctx;
-	char name[] = "calltap", verb[] = "mount", quiet[] = "--quiet", folder[4096], pid[16];
-	char *words[] = {name, verb, quiet, folder, pid, NULL};
+	char name[] = "calltap", verb[] = "mount", quiet[] = "--quiet", pid[16];
+	char *words[] = {name, verb, quiet, beside->folder, pid, NULL};
 	int ret;
 
-	snprintf(folder, sizeof(folder), "%s", beside->folder);
 	snprintf(pid, sizeof(pid), "%d", (int)record_live_pid(beside->live));
 	ret = spawn(beside, words);
 	if (ret)
@@ -55,15 +55,18 @@ int beside_prepare(struct beside *beside, struct recording *recording)
 	struct record_options *options = &recording->settings.options;
 	struct stat st;
 
-	*beside = (struct beside){.folder = recording->mount};
-	if (!beside->folder)
+	*beside = (struct beside){0};
+	if (!recording->mount)
 		return 0;
-	if (stat(beside->folder, &st) || !S_ISDIR(st.st_mode)) {
-		fprintf(stderr, "calltap: '%s' is no folder that files can be mounted on\n", beside->folder);
+	beside->folder = realpath(recording->mount, NULL); /* no word that begins as an option does */
+	if (!beside->folder || stat(beside->folder, &st) || !S_ISDIR(st.st_mode)) {
+		fprintf(stderr, "calltap: '%s' is no folder that files can be mounted on\n", recording->mount);
+		beside_finish(beside);
 		return EXIT_USAGE;
 	}
 	if (record_live_create(&beside->live)) {
 		fprintf(stderr, "calltap: not enough memory\n");
+		beside_finish(beside);
 		return EXIT_USAGE;
 	}
 	options->live = beside->live;
@@ -78,5 +81,6 @@ void beside_finish(struct beside *beside)
 		while (waitpid(beside->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	record_live_destroy(beside->live);
+	free(beside->folder);
 	*beside = (struct beside){0};
 }

@@ -12,7 +12,7 @@
 
 /* A `calltap mount` beside a recording. */
 struct beside {
-	const char *folder; /* NULL = it was not asked for */
+	char *folder; /* its path; NULL = it was not asked for */
 	struct record_live *live;
 	pid_t pid; /* of the tool that serves the tree; 0 = it does not run */
 };

@@ -337,12 +337,12 @@ def dumped(case):
 def beside_a_recording(case):
     """`--mount`: the files are a further instance of the recording, which does not change by it, and go with it."""
     own_place(case)
-    place = os.path.join(case.folder, "tree")
+    place = os.path.join(case.folder, "-tree")
     os.makedirs(place)
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise Skip("FUSE is not allowed here: /dev/fuse")
     with Program(case, "1") as program, left_alone(program):
-        tool = Process([case.tool, "attach", "--mount", place, "-l", "once", "-o", case.trace_path, str(program.pid)], cwd=case.folder,
+        tool = Process([case.tool, "attach", "--mount", "-tree", "-l", "once", "-o", case.trace_path, str(program.pid)], cwd=case.folder,
                        env=case.environment(False), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             until("the tree", lambda: tool.poll() is not None or os.path.exists(place + "/README"))
