@@ -1,8 +1,8 @@
 /*
  * A program that is in the middle of a transfer most of the time: its only thread writes, sends or receives 1 MiB in
  * one call, and a part of it is moved at once. The rest is moved when a byte comes on standard input. Then a line says
- * what the call returned: "whole", or "part" and how many bytes. There are 50 ms between two. Ends when its standard
- * input does; says "ok" and how many calls.
+ * what the call returned: "whole", or "part" and how many bytes. There are 50 ms before the next call, and also before
+ * and after the rest of one that was cut short. Ends when its standard input does; says "ok" and how many calls.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +14,8 @@
 
 #define ALL  (1 << 20)
 #define PART 1000
+
+#define BETWEEN_US 50000 /* here the program can be stopped, and nothing is cut short */
 
 static char bytes[ALL];
 
@@ -93,7 +95,7 @@ int main(int argc, char **argv)
 			printf("whole\n");
 		else
 			printf("part %zd\n", moved);
-		usleep(50000); /* here it can be stopped */
+		usleep(BETWEEN_US);
 		/* The other end moves all of it: so the call is one call again. */
 		while (moved < ALL) {
 			ssize_t more = way->receives ? recv(ends[1], bytes, ALL - (size_t)moved, MSG_WAITALL)
@@ -102,6 +104,8 @@ int main(int argc, char **argv)
 			if (more <= 0)
 				break;
 			moved += more;
+			if (moved == ALL)
+				usleep(BETWEEN_US);
 		}
 	}
 	printf("ok %lu\n", calls);
