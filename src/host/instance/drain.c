@@ -161,7 +161,7 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 	struct calltap_subbuf head;
 	struct target_thread *thread;
 	const void *payload;
-	uint64_t ticks, sequence;
+	uint64_t ticks, sequence, ahead;
 	uint32_t row;
 	size_t size;
 	int ret;
@@ -205,14 +205,16 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 	if (!ret)
 		ret = trace_writer_chunk(instance->writer, CALLTAP_CHUNK_DATA, payload, size);
 	thread->next_number++;
-	thread->row.lost += encoded.lost;
 	reader->lost_told += encoded.lost;
+	ahead = encoded.lost < reader->lost_ahead ? encoded.lost : reader->lost_ahead;
+	reader->lost_ahead -= ahead;
+	thread->row.lost += encoded.lost - ahead;
 	reader->wait_told += encoded.wait_ticks;
 	thread->row.wait_ticks += encoded.wait_ticks;
 	thread->row.end_ticks = encoded.last_ticks;
 	instance->holes += encoded.holes;
 	instance->result->records += encoded.records;
-	instance->result->lost += encoded.lost;
+	instance->result->lost += encoded.lost - ahead;
 	drainer->busy = true;
 	return ret;
 }
@@ -233,7 +235,8 @@ static void release_ring(struct calltap_ring *ring, uint64_t number)
  */
 static void count_rest(struct instance *instance, struct ring_reader *reader, const struct calltap_ring *ring)
 {
-	uint64_t lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED) - reader->lost_told;
+	uint64_t told = reader->lost_told + reader->lost_ahead;
+	uint64_t lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED) - told;
 	uint64_t wait = __atomic_load_n(&ring->wait_ticks, __ATOMIC_RELAXED) - reader->wait_told;
 	struct target_thread *thread;
 
@@ -243,9 +246,28 @@ static void count_rest(struct instance *instance, struct ring_reader *reader, co
 	instance->result->lost += lost;
 	thread->row.lost += lost;
 	thread->row.wait_ticks += wait;
-	reader->lost_told += lost;
+	reader->lost_told = told + lost;
+	reader->lost_ahead = 0;
 	reader->wait_told += wait;
 	thread->dirty = true;
+}
+
+/*
+ * A thread tells what it has lost in front of its next record, and that may be much later.  Who follows reads it in the
+ * thread's row before.
+ */
+static void count_ahead(struct instance *instance, struct ring_reader *reader, const struct calltap_ring *ring)
+{
+	uint64_t untold = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED) - reader->lost_told;
+	struct target_thread *thread;
+
+	if (reader->thread == UINT32_MAX || untold <= reader->lost_ahead || (int64_t)untold < 0)
+		return; /* nothing new, or scribbled on */
+	thread = &instance->threads[reader->thread];
+	thread->row.lost += untold - reader->lost_ahead;
+	instance->result->lost += untold - reader->lost_ahead;
+	reader->lost_ahead = untold;
+	(void)!threads_write(instance, thread); /* an error of the file, told at the end */
 }
 
 /*
@@ -296,6 +318,7 @@ static void take_left(struct drainer *drainer, struct share *share, struct targe
 	reader->thread = UINT32_MAX;
 	reader->part_words = 0;
 	reader->lost_told = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
+	reader->lost_ahead = 0;
 	reader->wait_told = __atomic_load_n(&ring->wait_ticks, __ATOMIC_RELAXED);
 	resize_put_back(arena, index);
 	drainer->taking = within;
@@ -358,6 +381,8 @@ static void drain_ring(struct drainer *drainer, struct share *share, struct targ
 	if (drainer->follow && opened > arena->rings[index].drained &&
 	    drain_sub(drainer, share, arena, index, opened - 1, true))
 		drainer->busy = true; /* an error of the file, told at the end */
+	if (drainer->follow && drainer->instance->options->mode <= CALLTAP_MODE_DROP)
+		count_ahead(drainer->instance, &arena->rings[index], ring_of(arena, index));
 }
 
 /* All there is of a writer that has ended. */

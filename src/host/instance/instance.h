@@ -42,11 +42,12 @@ struct target_thread {
 
 /* The tool's side of a ring. */
 struct ring_reader {
-	uint64_t drained;   /* sub-buffers below this are in the file */
-	uint32_t owner;	    /* struct calltap_ring.owner that `thread` stands for */
-	uint32_t thread;    /* index in instance->threads, UINT32_MAX = none */
-	uint64_t lost_told; /* part of struct calltap_ring.lost that LOST records have told */
-	uint64_t wait_told; /* part of struct calltap_ring.wait_ticks that WAIT records have told */
+	uint64_t drained;    /* sub-buffers below this are in the file */
+	uint32_t owner;	     /* struct calltap_ring.owner that `thread` stands for */
+	uint32_t thread;     /* index in instance->threads, UINT32_MAX = none */
+	uint64_t lost_told;  /* part of struct calltap_ring.lost that LOST records have told */
+	uint64_t lost_ahead; /* of the rest, what the thread's row has already */
+	uint64_t wait_told;  /* part of struct calltap_ring.wait_ticks that WAIT records have told */
 	/* With record_options.follow: how far the open sub-buffer is in the file. */
 	uint64_t part_number;	   /* the sub-buffer's number */
 	uint64_t part_ticks;	   /* time of the last record that was taken */

@@ -37,6 +37,7 @@ struct stream {
 	struct trace_event pending;
 	uint64_t skipped;    /* records that a LOST event before the next record tells of */
 	uint64_t passing;    /* records that were passed over since the last chunk in the queue */
+	uint64_t passed;     /* all that were passed over */
 	uint64_t last_ticks; /* of the last event: times never decrease */
 	bool waits;	     /* the stream is in the heap, with `pending` */
 };
@@ -271,6 +272,7 @@ static int take_data(struct trace_follow *follow, uint64_t offset, const struct 
 	stream = &follow->streams[ref.head.thread];
 	if (follow->queued + ref.stored > follow->queued_max) {
 		stream->passing += ref.head.count;
+		stream->passed += ref.head.count;
 		follow->passed_over += ref.head.count;
 		return 0;
 	}
@@ -426,6 +428,13 @@ int trace_follow_next(struct trace_follow *follow, struct trace_event *event)
 	else if (--follow->heap_count)
 		heap_sink(follow, follow->heap[follow->heap_count]);
 	return 1;
+}
+
+uint64_t trace_follow_lost(const struct trace_follow *follow, uint32_t thread)
+{
+	const struct trace_thread *row = trace_thread(&follow->trace, thread);
+
+	return (row ? row->lost : 0) + (thread < follow->stream_count ? follow->streams[thread].passed : 0);
 }
 
 uint64_t trace_follow_passed_over(const struct trace_follow *follow)

@@ -36,6 +36,8 @@ const struct trace *trace_follow_trace(const struct trace_follow *follow);
 int trace_follow_next(struct trace_follow *follow, struct trace_event *event);
 /* The time up to which all events have been handed out, when trace_follow_next() has none; 0 = not known yet. */
 uint64_t trace_follow_ticks(const struct trace_follow *follow);
+/* Records of a thread that are known to be lost, or were passed over: LOST events tell of them, maybe later. */
+uint64_t trace_follow_lost(const struct trace_follow *follow, uint32_t thread);
 /* Records that were passed over because the queue was full; LOST events stand for them. */
 uint64_t trace_follow_passed_over(const struct trace_follow *follow);
 
