@@ -420,7 +420,7 @@ static void tell_let_go(const struct let_go *all, uint64_t longest_stop_ns, char
 		 which,
 		 all->differing	 ? "DIFFERS from its files"
 		 : all->verified ? "is what its files say"
-				 : "could not be compared with its files",
+				 : "was not compared with its files: nothing in it was patched, or it cannot be read",
 		 (unsigned long long)all->verified, (unsigned long long)all->differing,
 		 all->count > 1 ? "threads were" : "its threads were", (double)all->stop_ns / 1e6,
 		 all->count > 1 ? " at the most" : "", (double)longest_stop_ns / 1e6);

@@ -7,18 +7,33 @@
 #include <host/compare.h>
 #include <host/session/session.h>
 
+struct files {
+	const struct session *session;
+	const struct target *target;
+};
+
+/* Has the image sites, or an addition to it? */
+static bool has_sites(const struct session *session, const struct image *image)
+{
+	const struct image *addition = session->images.first;
+
+	while (addition && (addition->base != image || !addition->site_count))
+		addition = addition->next;
+	return image->site_count || addition;
+}
+
 /* Only files of which something was patched. */
 static bool was_patched(const void *context, int fd)
 {
-	const struct target *target = context;
+	const struct files *files = context;
 	struct stat st;
 
 	if (fstat(fd, &st))
 		return false;
-	for (uint32_t i = 0; i < target->map_count; i++) {
-		const struct image *image = target->maps[i].image;
+	for (uint32_t i = 0; i < files->target->map_count; i++) {
+		const struct image *image = files->target->maps[i].image;
 
-		if (image->site_count && image->dev == st.st_dev && image->ino == st.st_ino)
+		if (image->dev == st.st_dev && image->ino == st.st_ino && has_sites(files->session, image))
 			return true;
 	}
 	return false;
@@ -27,7 +42,8 @@ static bool was_patched(const void *context, int fd)
 /* What a session that was killed had patched is not known: then all files are looked at. */
 void verify_text(struct session *session, const struct target *target)
 {
-	struct compare_result result = compare_text(target->pid, session->options->clears ? NULL : was_patched, target);
+	const struct files files = {session, target};
+	struct compare_result result = compare_text(target->pid, session->options->clears ? NULL : was_patched, &files);
 
 	compare_add(&target->attachee->told->text, &result);
 }
