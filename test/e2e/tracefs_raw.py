@@ -5,10 +5,12 @@ import os
 import re
 import select
 import struct
+import subprocess
 import time
 
 from harness import Process, expect, until
-from tracefs import CALL_LINE, mounted, native
+from steer import own_place
+from tracefs import CALL_LINE, Tree, mounted, native
 
 PAGE, HEAD = 4096, 16
 PADDING, EXTEND, SMALL_MAX = 29, 30, 28
@@ -262,6 +264,43 @@ def text(case):
         tree.refuses(errno.EINVAL, "per_cpu/cpu0/snapshot", "1\n")
 
 
+BURST = 300000  # calls, of which the smallest buffer holds one in a hundred
+
+
+def bursts(case):
+    """Records come in bursts of which each is more than the buffer holds: for a reader nothing of them is overwritten, and
+    nothing of what a program does right before its end."""
+    for reading in ("trace_pipe", "trace_pipe_raw"):
+        own_place(case)
+        with Process([case.program("bursts.c")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program, \
+                Tree(case, program, "--keep") as tree:
+            tree.write("buffer_size_kb", "128\n")
+            tree.write("current_tracer", "function_graph\n")
+            paths = [tree.path(reading)] if reading == "trace_pipe" else [tree.path(f"per_cpu/{cpu}/{reading}") for cpu in cpus(tree)]
+            readers = [Process(["cat", path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for path in paths]
+            try:
+                def rest():
+                    found = [stats(tree, cpu) for cpu in cpus(tree)]
+                    return [sum(each[key] for each in found) for key in ("read events", "dropped events", "overrun")]
+
+                for number in range(3):
+                    if number:  # the last burst is followed by the end
+                        until("all events", lambda: sum(rest()) >= 2 * BURST * number)
+                    program.stdin.write(f"{BURST}\n")
+                    program.stdin.flush()
+                    expect(program.stdout.readline() == f"{BURST}\n", "the program says something else")
+                program.stdin.close()
+                program.wait(timeout=30)
+                until("all events", lambda: sum(rest()) >= 6 * BURST)
+                read, dropped, overrun = rest()
+                expect(not overrun and read, f"{reading}: {read} were read, {dropped} lost before they came, {overrun} overwritten")
+            finally:
+                for reader in readers:
+                    reader.kill()
+                    reader.wait()
+            tree.end()
+
+
 def mask(case):
     """tracing_cpumask: events of these CPUs alone."""
     with mounted(case) as (_, tree):
@@ -305,6 +344,7 @@ SINGLE = {
     "tracefs-raw-splice": native(functions(True)),
     "tracefs-raw-graph": native(graph),
     "tracefs-raw-losses": native(losses),
+    "tracefs-bursts": native(bursts),
     "tracefs-per-cpu": native(text),
     "tracefs-cpumask": native(mask),
     "tracefs-events": native(events),

@@ -11,10 +11,10 @@ import subprocess
 import time
 
 from harness import Process, Skip, expect, stop, until
-from steer import own_place
+from steer import calltap, own_place
 from steering import Program, left_alone
 from tracefs import Tree, mounted, native
-from tracefs_raw import DATA, consume, cpus
+from tracefs_raw import DATA, consume, cpus, stats
 
 
 def data(case):
@@ -102,14 +102,16 @@ def sizes(case):
 STAT = re.compile(r"  (\S+) +(\d+)    ([\d.]+) us +([\d.]+) us +([\d.]+) us *")
 
 
-def profile(tree):
-    """{function: [calls, us, average, variance]} of all CPUs; a function may be on several."""
+def profile(tree, losses=False):
+    """{function: [calls, us, average, variance]} of all CPUs; a function may be on several.  losses: some may be told."""
     found = {}
     for name in os.listdir(tree.path("trace_stat")):
         lines = tree.read(f"trace_stat/{name}").splitlines()
         expect(lines[0].split() == ["Function", "Hit", "Time", "Avg", "s^2"], f"{lines[:2]}")
         times = []
         for line in lines[2:]:
+            if losses and line.startswith("# "):
+                continue
             fields = STAT.fullmatch(line)
             expect(fields, f"{line!r}")
             calls, *rest = int(fields[2]), *map(float, fields.groups()[2:])
@@ -188,13 +190,47 @@ def profiler_counts(case):
             tree.end()
 
 
+LOSES = 3000000  # calls, of which the buffers do not hold half
+
+
+def profiler_losses(case):
+    """What a stopped tool loses is told at once, though the program makes no call afterwards: each call is counted, or told."""
+    own_place(case)
+    with Process([case.program("bursts.c")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program, \
+            Tree(case, program, "--keep") as tree:
+        tree.write("set_ftrace_filter", "burst\n")
+        tree.write("function_profile_enabled", "1\n")
+        tree.write("current_tracer", "function\n")
+        for stopped in (False, True):
+            before = profile(tree).get("burst", [0])[0]
+            if stopped:
+                os.kill(tree.process.pid, signal.SIGSTOP)
+            calls = LOSES if stopped else LOSES // 100
+            program.stdin.write(f"{calls}\n")
+            program.stdin.flush()
+            try:
+                expect(program.stdout.readline() == f"{calls}\n", "the program says something else")
+            finally:
+                os.kill(tree.process.pid, signal.SIGCONT)
+            counted = profile(tree, losses=stopped)["burst"][0] - before
+            told = re.findall(r"^# lost on all CPUs: (\d+), calls or ends of calls$", tree.read("trace_stat/function0"), re.M)
+            expect(counted + int(told[0] if told else 0) in range(calls, calls + 1000) and (told if stopped else not told),
+                   f"{counted} of {calls} calls were counted, and told: {told}")
+        until("all calls in stats", lambda: sum(stats(tree, cpu)[key] for cpu in cpus(tree)
+                                                for key in ("entries", "overrun", "dropped events")) == LOSES + LOSES // 100)
+        program.stdin.close()
+        program.wait(timeout=30)
+        tree.end()
+
+
 def waits_for_a_process(case):
     """A tree without a process has the files of a kernel that traces nothing; one PID gives it a process, and one only."""
     own_place(case)
     with Program(case, "1") as program, left_alone(program), Tree(case, None) as tree:
         expect([tree.read(name) for name in ("attach", "current_tracer", "tracing_on", "trace")][:3] == ["", "nop\n", "1\n"],
                "the files of an empty tree")
-        tree.refuses(errno.ENODEV, "current_tracer", "function\n")
+        for name, text in (("current_tracer", "function\n"), ("function_profile_enabled", "1\n"), ("stack_tracer_enabled", "1\n")):
+            tree.refuses(errno.ENODEV, name, text)
         expect("write its PID to the file attach" in tree.read("error_log"), tree.read("error_log"))
         for pid, error in (("x\n", errno.EINVAL), ("0\n", errno.ESRCH), ("4194305\n", errno.ESRCH),
                            (f"{os.getpid()}\n", errno.EDEADLK)):
@@ -291,7 +327,10 @@ def stack_tracer(case):
                 expect(len(deep) == wanted and rows[0][2] == "descend", f"{len(deep)} calls, not {wanted}: {rows[:3]}")
                 if depth == wanted:
                     sizes = {before - after for before, after in zip(places, places[1:])}
-                    expect({size for _, size, _ in deep[:-1]} == sizes, f"{deep[:3]}, not {sizes}")
+                    expect({size for _, size, _ in deep[1:]} == sizes, f"{deep[:3]}, not {sizes}")
+                    expect(deep[0][1] == 0, f"the innermost frame is of a known size: {deep[:3]}")
+                wide = [size for _, size, name in rows if name == "wide"]
+                expect(len(wide) == 1 and 10000 <= wide[0] < 10200, f"{rows[-4:]}")
                 depths = [depth for depth, _, _ in rows]
                 expect(all(depth - size == outer for (depth, size, _), outer in zip(rows, depths[1:] + [0])), f"{rows}")
                 expect(tree.read("stack_max_size") == f"{depths[0]}\n", f"{tree.read('stack_max_size')}, {depths[0]}")
@@ -317,6 +356,61 @@ def stack_tracer(case):
             program.wait(timeout=30)
             expect(len(tables(tree)) == 2, "the end of the program takes it away")
             tree.end()
+
+
+IDLE_PERL = "while (1) { select undef, undef, undef, .02; $x += sin($_) for 1 .. 20 }"
+
+
+def several_trees(case):
+    """A process has as many trees as are wanted; the last word about its text is of all that was patched, also later on."""
+    own_place(case)
+    with Process(["perl", "-e", IDLE_PERL], start_new_session=True) as program, contextlib.ExitStack() as stack, Tree(case, program) as first:
+        stack.callback(stop, program)
+        others = []
+        try:
+            for name in ("second", "third"):
+                place = os.path.join(case.folder, name)
+                os.makedirs(place)
+                others.append(Process([case.tool, "mount", place, str(program.pid)], env=case.environment(False),
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+                until("the tree", lambda place=place: others[-1].poll() is not None or os.path.exists(place + "/README"))
+                expect(others[-1].poll() is None, f"{name}: the tool has ended")
+                with open(place + "/current_tracer", "w", encoding="utf-8") as file:
+                    file.write("function\n")
+
+                def text(place=place):
+                    with open(place + "/trace", encoding="utf-8") as file:
+                        return file.read()
+
+                until("calls", lambda text=text: ": Perl_pp_sin <-" in text() or ": sin <-" in text())
+            expect(first.read("current_tracer") == "nop\n", "the first tree records, too")
+            said = calltap(case, "detach", program.pid)
+            found = re.search(r"its text is what its files say \((\d+) bytes of text compared, 0 differ\)", said)
+            expect(found and int(found[1]) > 0 and "2 further instances ended with it" in said, said)
+            for other in others:
+                expect(other.wait(timeout=30) == 0, f"{other.stderr.read()}")
+        finally:
+            for other in others:
+                stop(other)
+        first.end(how=None)
+
+
+def executed(case):
+    """A process that executes another program ends its tree: readers get the rest, and the end of the file."""
+    own_place(case)
+    with Process(["bash", "-c", "read line; for i in {1..200}; do :; done; exec sleep 1000"], stdin=subprocess.PIPE,
+                 start_new_session=True) as program, \
+            contextlib.ExitStack() as stack, Tree(case, program) as tree:
+        stack.callback(stop, program)
+        tree.write("set_ftrace_filter", "execute_command_internal\n")
+        tree.write("current_tracer", "function\n")
+        with subprocess.Popen(["cat", tree.path("trace_pipe")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+            program.stdin.write(b"go\n")
+            program.stdin.flush()
+            read, said = reader.communicate(timeout=30)
+        expect(reader.returncode == 0 and not said, f"cat: {reader.returncode}, {said}")
+        expect(read.count(": execute_command_internal <-") >= 200, f"{read.count('execute')} calls were read")
+        tree.end(how=None)
 
 
 def dumped(case):
@@ -366,6 +460,8 @@ def beside_a_recording(case):
 
 SINGLE = {
     "tracefs-dump": dumped,
+    "tracefs-several": native(several_trees),
+    "tracefs-executed": native(executed),
     "tracefs-beside": beside_a_recording,
     "tracefs-stacks": stack_tracer,
     "tracefs-data": data,
@@ -374,6 +470,7 @@ SINGLE = {
     "tracefs-sizes": sizes,
     "tracefs-profiler": profiler,
     "tracefs-profiler-counts": profiler_counts,
+    "tracefs-profiler-losses": native(profiler_losses),
     "tracefs-attach": waits_for_a_process,
 }
 SINGLE = {name: native(test) for name, test in SINGLE.items()}

@@ -1,5 +1,6 @@
 /*
- * Stacks of known depths: for each number on standard input, so many calls deep in each other; where a variable of each
+ * Stacks of known depths: for each number on standard input, so many calls deep in each other, below one with a frame
+ * of 10,000 bytes; where a variable of each
  * of them lies is printed, outermost first.  Of a negative number: in a thread of its own.  Between two frames lies
  * what the compiler makes of them, so the differences are the frames' sizes.
  */
@@ -27,11 +28,21 @@ __attribute__((noinline)) void shallow(void)
 	__asm__ volatile("");
 }
 
-void *begin(void *unused)
+/* Its frame is larger than all others. */
+__attribute__((noinline)) void wide(void)
+{
+	volatile char here[10000];
+
+	here[0] = 1;
+	descend(0);
+	here[1] = here[0];
+}
+
+__attribute__((noinline)) void *begin(void *unused)
 {
 	(void)unused;
 	shallow();
-	descend(0);
+	wide();
 	return NULL;
 }
 

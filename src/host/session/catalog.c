@@ -10,6 +10,9 @@
  *     o  the object is one that was asked for
  * Filters are those of the instance, or those that the request brings.
  *
+ * match=PATTERN asks for the functions alone whose names match it, and pick=KIND for those that such a filter matches
+ * (trace, notrace, graph or no-graph); whether they are recorded is not told then.
+ *
  * look=GLOB asks for objects: libraries that nothing has named so far are looked at, too.  An object of which no
  * function can be chosen has a line without a symbol.  At the end comes a line for each filter that is about objects of
  * which none is loaded: a letter for its kind, and its text in the symbol's place; the rest is empty.
@@ -22,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/elf/pattern.h>
 #include <host/hook/handlers.h>
 #include <host/text.h>
 
@@ -79,9 +83,17 @@ struct request {
 	const struct instance *instance;
 	const struct filter_set *filters;
 	const struct filter_set *asked; /* objects; NULL = none */
-	bool later;			/* functions that have no stubs can be chosen, too */
+	struct pattern match;		/* functions whose names match it, if `matches` */
+	bool matches;
+	size_t picks; /* of `kinds`: functions that filters of the kind match; KINDS = all */
+	bool later;   /* functions that have no stubs can be chosen, too */
 	FILE *out;
 };
+
+static const char *name_of(const struct image *image, const struct object_site *site)
+{
+	return site->symbol[0] ? site->symbol : object_site_name(image->object, site);
+}
 
 static void write_row(const struct request *request, const struct image *image, const char *number,
 		      const struct object_site *site, bool recorded, bool asked)
@@ -101,7 +113,7 @@ static void write_row(const struct request *request, const struct image *image, 
 	putc_unlocked('\t', request->out);
 	fputs_unlocked(text_base(image->path), request->out);
 	putc_unlocked('\t', request->out);
-	fputs_unlocked(site->symbol[0] ? site->symbol : object_site_name(image->object, site), request->out);
+	fputs_unlocked(name_of(image, site), request->out);
 	putc_unlocked('\n', request->out);
 }
 
@@ -109,6 +121,20 @@ static void write_row(const struct request *request, const struct image *image, 
 static void write_empty(const struct request *request, const struct image *image, bool asked)
 {
 	fprintf(request->out, "%u\t-----%s\t%s\t\n", image->index, asked ? "-o" : "--", text_base(image->path));
+}
+
+/* Are all functions asked for, and all of each? */
+static bool is_whole(const struct request *request)
+{
+	return !request->matches && request->picks == KINDS;
+}
+
+static bool is_asked_for(const struct request *request, const struct image *image, const struct object_site *site)
+{
+	if (request->matches && !pattern_matches(&request->match, name_of(image, site)))
+		return false;
+	return request->picks == KINDS ||
+	       filter_set_picks(request->filters, kinds[request->picks].kind, image->object, site);
 }
 
 static int write_sites(const struct request *request, const struct image *image, bool asked)
@@ -120,10 +146,11 @@ static int write_sites(const struct request *request, const struct image *image,
 	char number[16];
 
 	snprintf(number, sizeof(number), "%u\t", image->index);
-	if (!ret)
+	if (!ret && (is_whole(request) || !request->later))
 		note_recorded(request->instance, image->object, sites, recorded, taken);
 	for (size_t i = 0; i < count && !ret; i++)
-		if (sites[i].verdict == SITE_OK && (request->later || taken[i])) {
+		if (sites[i].verdict == SITE_OK && (request->later || taken[i]) &&
+		    is_asked_for(request, image, &sites[i])) {
 			write_row(request, image, number, &sites[i], recorded[i], asked);
 			rows++;
 		}
@@ -178,19 +205,49 @@ static void write_waiting(const struct request *request)
 	}
 }
 
+/* The place of a kind in `kinds`, KINDS = it is none. */
+static size_t kind_of(const char *key)
+{
+	size_t kind = 0;
+
+	while (kind < KINDS && strcmp(kinds[kind].key, key) != 0)
+		kind++;
+	return kind;
+}
+
+static int take_match(struct request *request, const char *text, struct calltap_diag *diag)
+{
+	struct pattern_fault fault = {.column = 0};
+	int ret = request->matches ? -EINVAL : pattern_compile(&request->match, text, &fault);
+
+	request->matches |= !ret;
+	return ret ? calltap_diag_set(diag, ret, "'%.60s' is no pattern: %s", text, fault.text) : 0;
+}
+
 static int take_filter(struct filter_set *filters, struct filter_set *asked, const struct setting_change *word,
 		       struct calltap_diag *diag)
 {
+	size_t kind = kind_of(word->key);
 	char text[600];
 
 	if (!strcmp(word->key, "look")) {
 		snprintf(text, sizeof(text), "%.590s:*", word->value);
 		return filter_set_add(asked, FILTER_TRACE, text, diag);
 	}
-	for (size_t kind = 0; kind < KINDS; kind++)
-		if (!strcmp(kinds[kind].key, word->key))
-			return word->value[0] ? filter_set_add(filters, kinds[kind].kind, word->value, diag) : 0;
-	return calltap_diag_set(diag, -EINVAL, "'%.60s' is no kind of filter", word->key);
+	if (kind == KINDS)
+		return calltap_diag_set(diag, -EINVAL, "'%.60s' is no kind of filter", word->key);
+	return word->value[0] ? filter_set_add(filters, kinds[kind].kind, word->value, diag) : 0;
+}
+
+static int take_word(struct request *request, struct filter_set *filters, struct filter_set *asked,
+		     const struct setting_change *word, struct calltap_diag *diag)
+{
+	if (!strcmp(word->key, "match"))
+		return take_match(request, word->value, diag);
+	if (strcmp(word->key, "pick") != 0)
+		return take_filter(filters, asked, word, diag);
+	request->picks = kind_of(word->value);
+	return 0;
 }
 
 /* Look at the libraries that are asked for, if nothing has named them so far. */
@@ -226,14 +283,14 @@ int catalog_write(struct instance *instance, const struct setting_change *words,
 		  struct calltap_diag *diag)
 {
 	struct session *session = instance->session;
-	struct request request = {.instance = instance, .out = out};
+	struct request request = {.instance = instance, .picks = KINDS, .out = out};
 	struct filter_set *own = NULL, *asked = NULL;
 	int ret = filter_set_create(&own) || filter_set_create(&asked)
 			  ? calltap_diag_set(diag, -ENOMEM, "not enough memory")
 			  : 0;
 
 	for (size_t i = 0; i < count && !ret; i++)
-		ret = take_filter(own, asked, &words[i], diag);
+		ret = take_word(&request, own, asked, &words[i], diag);
 	if (!ret) {
 		session_lock(session);
 		request.later = !session->emulated && session->machine->id == EM_X86_64;
@@ -245,6 +302,8 @@ int catalog_write(struct instance *instance, const struct setting_change *words,
 			ret = calltap_diag_set(diag, -ENOMEM, "not enough memory");
 		session_unlock(session);
 	}
+	if (request.matches)
+		pattern_free(&request.match);
 	filter_set_destroy(own);
 	filter_set_destroy(asked);
 	return ret;

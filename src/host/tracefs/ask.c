@@ -22,6 +22,14 @@ static int tell_gone(const struct tree *tree, struct calltap_diag *diag)
 					: "there is no process yet: write its PID to the file attach");
 }
 
+bool ask_is_gone(const struct tree_instance *instance, struct calltap_diag *diag)
+{
+	if (instance->tree->pid && !instance->source.ended)
+		return false;
+	(void)tell_gone(instance->tree, diag);
+	return true;
+}
+
 /* The words with the instance's name in front of them; the caller frees *name. */
 static int name_words(const struct tree_instance *instance, const char *const *words, size_t count, const char ***out,
 		      char **name)
@@ -342,6 +350,14 @@ static int ask_set(struct tree_instance *instance, const struct tree_words *chan
 	return ret;
 }
 
+/* Of "key=value", or of "key+=value": what was written to the file. */
+static const char *written_value(const char *change)
+{
+	const char *equals = strchr(change, '=');
+
+	return equals ? equals + 1 : change;
+}
+
 int ask_change(struct tree_instance *instance, const char *file, const struct tree_words *changes)
 {
 	struct calltap_diag diag = {.column = -1};
@@ -359,6 +375,7 @@ int ask_change(struct tree_instance *instance, const char *file, const struct tr
 		ret = change_remembered(instance, changes);
 	if (!ret)
 		return 0;
-	errors_note(instance->tree, file, ret, diag.text, diag.input[0] ? diag.input : changes->list[0], diag.column);
+	errors_note(instance->tree, file, ret, diag.text, diag.input[0] ? diag.input : written_value(changes->list[0]),
+		    diag.column);
 	return error_of(ret);
 }

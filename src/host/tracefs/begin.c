@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <calltap/abi/ring.h>
 #include <host/remote/remote.h>
 
 #include "tree.h"
@@ -76,15 +77,28 @@ int begin_instance(struct tree_instance *instance, const char *const *words, siz
 	return ret;
 }
 
+/* The instance of a tree of a process that is traced already, which may have other trees. */
+static int begin_beside(struct tree_instance *first, struct calltap_diag *diag)
+{
+	char name[32] = "name=tracefs";
+	const char *const words[] = {name, "tracer=nop"};
+	int ret = begin_instance(first, words, 2, diag);
+
+	for (unsigned i = 2; ret == -EEXIST && i <= CALLTAP_INSTANCES; i++) {
+		snprintf(name, sizeof(name), "name=tracefs%u", i);
+		ret = begin_instance(first, words, 2, diag);
+	}
+	return ret;
+}
+
 int begin_tree(struct tree *tree, pid_t pid, struct calltap_diag *diag)
 {
-	static const char *const words[] = {"name=tracefs", "tracer=nop"};
 	struct tree_instance *first = tree->instances;
 	int ret;
 
 	tree->pid = pid;
 	if (tree->options->memory < 0)
-		return begin_instance(first, words, 2, diag);
+		return begin_beside(first, diag);
 	first->source.memory = tree->options->memory;
 	ret = source_open(first);
 	return ret ? calltap_diag_set(diag, ret, "not enough memory") : 0;

@@ -14,6 +14,7 @@
 #include "tree.h"
 
 #define BUFFER_MIN_KB 8u
+#define ASKED_NS      50000000u /* for so long readers take the session's answer for true */
 
 /* Bytes of a thread's buffer; 0 = not known. */
 static uint64_t buffer_bytes(struct tree_instance *instance)
@@ -65,10 +66,20 @@ int buffer_read_total(struct tree_open *open, struct tree_text *out)
 
 void buffer_limit(struct tree_instance *instance)
 {
-	uint64_t bytes = buffer_bytes(instance);
+	instance->buffer_ns = 0;
+	buffer_limit_again(instance);
+}
 
-	if (bytes)
-		store_limit(&instance->store, bytes * count_slots(instance));
+void buffer_limit_again(struct tree_instance *instance)
+{
+	uint64_t now = now_ns();
+
+	if (!instance->buffer_ns || now - instance->buffer_ns >= ASKED_NS) {
+		instance->buffer_bytes = buffer_bytes(instance);
+		instance->buffer_ns = now;
+	}
+	if (instance->buffer_bytes)
+		store_limit(&instance->store, instance->buffer_bytes * count_slots(instance));
 }
 
 static const struct store_cpu *cpu_of(const struct tree_store *store, uint32_t cpu)
@@ -93,7 +104,8 @@ int buffer_read_stats(struct tree_open *open, struct tree_text *out)
 	lines_time(oldest ? oldest->ns : 0, out);
 	tree_text_string(out, "\nnow ts: ");
 	lines_time(now_ns(), out);
-	tree_text_format(out, "\ndropped events: %llu\nread events: %llu\n", (unsigned long long)cpu->dropped,
+	tree_text_format(out, "\ndropped events: %llu\nread events: %llu\n",
+			 (unsigned long long)(cpu->dropped + source_untold(open->instance, open->which)),
 			 (unsigned long long)cpu->read);
 	return 0;
 }
@@ -132,10 +144,20 @@ int buffer_write_free(struct tree_open *open, const char *text, size_t size)
 	return (int)size;
 }
 
+int buffer_begin_free(struct tree_open *open)
+{
+	open->instance->frees++;
+	return 0;
+}
+
 void buffer_free(struct tree_open *open)
 {
 	struct tree_words changes = {0};
-	bool ends = options_has(open->instance, OPTION_DISABLE_ON_FREE) && ask_is_tracing(open->instance);
+	bool ends;
+
+	if (--open->instance->frees)
+		return;
+	ends = options_has(open->instance, OPTION_DISABLE_ON_FREE) && ask_is_tracing(open->instance);
 
 	if (ends && !tree_words_add(&changes, "tracing=off"))
 		(void)!ask_change(open->instance, open->row->name, &changes); /* its error is in error_log */

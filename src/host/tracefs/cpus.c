@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <host/now.h>
 #include <host/proc.h>
 
 #include "tree.h"
@@ -47,10 +46,9 @@ uint32_t cpus_count(struct tree *tree)
 	return tree->cpu_count;
 }
 
-uint16_t cpus_of_slot(struct tree *tree, uint32_t slot)
+uint16_t cpus_of_slot(struct tree *tree, uint32_t slot, uint64_t now)
 {
 	struct tree_slot *known = &tree->slots[slot];
-	uint64_t now = now_ns();
 	unsigned long long cpu;
 
 	if (known->cpu_ns && now - known->cpu_ns < FRESH_NS)

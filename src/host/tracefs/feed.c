@@ -16,11 +16,13 @@
 
 #include "tree.h"
 
-#define QUEUED_MAX (4u << 20) /* bytes of packed records that wait in the reader; about a second's at the most */
-#define TAKE_NS	   20000000u  /* for taking records in at a time: requests wait meanwhile */
-#define SETTLE_NS  500000000u /* for records that are under way */
-#define SETTLE_MS  5
-#define TAKE_COUNT 1024u /* records between two looks at the clock */
+#define QUEUED_MAX   (4u << 20) /* bytes of packed records that wait in the reader; about a second's at the most */
+#define TAKE_NS	     20000000u	/* for taking records in at a time: requests wait meanwhile */
+#define SETTLE_NS    500000000u /* for records that are under way */
+#define SETTLE_MS    5
+#define TAKE_COUNT   1024u /* records between two looks at the clock */
+#define HELD_PERCENT 50u
+#define READER_NS    1000000000u /* who has read events, or waited for some, since then will read more */
 
 /* The slot of one of the trace's threads; UINT32_MAX = no memory. */
 static uint32_t slot_of(struct tree_instance *instance, const struct trace *trace, uint32_t index)
@@ -75,7 +77,7 @@ static void put(struct tree_instance *instance, enum tree_kind kind, uint32_t fu
 		.thread = taking->record->thread,
 		.function = function,
 		.depth = (uint16_t)(depth > UINT16_MAX ? UINT16_MAX : depth),
-		.cpu = cpus_of_slot(instance->tree, taking->slot),
+		.cpu = cpus_of_slot(instance->tree, taking->slot, taking->now_ns),
 		.kind = (uint8_t)kind,
 	};
 
@@ -141,6 +143,57 @@ static void put_frame(struct tree_instance *instance, const struct trace_event *
 	put(instance, TREE_FRAME, frame->function, address, frame->depth, NULL);
 }
 
+static void note_told(struct tree_source *source, uint32_t thread, uint64_t count)
+{
+	uint64_t *told = tree_grown(source->told, &source->told_count, thread, sizeof(*told));
+
+	if (!told)
+		return;
+	source->told = told;
+	told[thread] += count;
+}
+
+static uint64_t untold_of(const struct tree_source *source, uint32_t thread)
+{
+	uint64_t lost = trace_follow_lost(source->follow, thread);
+	uint64_t told = thread < source->told_count ? source->told[thread] : 0;
+
+	return lost > told ? lost - told : 0;
+}
+
+uint64_t source_untold(const struct tree_instance *instance, uint32_t cpu)
+{
+	const struct tree_source *source = &instance->source;
+	const struct trace *trace = source->follow ? trace_follow_trace(source->follow) : NULL;
+	uint32_t threads = trace ? trace_thread_count(trace) : 0;
+	uint64_t untold = 0;
+
+	for (uint32_t i = 0; i < threads; i++) {
+		uint32_t slot = i < source->slot_count ? source->slots[i] : 0;
+
+		if (cpu == READING_ALL || (slot && instance->tree->slots[slot - 1].cpu == cpu))
+			untold += untold_of(source, i);
+	}
+	return untold;
+}
+
+/* The recording has ended: what threads have lost behind their last records is told now. */
+static void tell_rest(struct tree_instance *instance, const struct trace *trace)
+{
+	struct tree_source *source = &instance->source;
+
+	for (uint32_t i = 0; i < trace_thread_count(trace); i++) {
+		const struct trace_event lost = {.ticks = source->last_ticks, .thread = i, .kind = CALLTAP_REC_LOST};
+		uint64_t untold = untold_of(source, i);
+
+		source->taking = (struct tree_taking){&lost, source->last_ns, now_ns(), slot_of(instance, trace, i)};
+		if (!untold || source->taking.slot == UINT32_MAX)
+			continue;
+		note_told(source, i, untold);
+		put(instance, TREE_LOST, TRACE_NONE, untold, 0, NULL);
+	}
+}
+
 static void take_record(struct tree_instance *instance, const struct trace *trace, const struct trace_event *record)
 {
 	struct tree_source *source = &instance->source;
@@ -153,7 +206,9 @@ static void take_record(struct tree_instance *instance, const struct trace *trac
 	if (instance->beside)
 		instance->beside->reach(instance, record->ticks);
 	source_put_marks(instance, source->last_ns);
-	source->taking = (struct tree_taking){record, source->last_ns, slot_of(instance, trace, record->thread)};
+	source->taking.record = record;
+	source->taking.ns = source->last_ns;
+	source->taking.slot = slot_of(instance, trace, record->thread);
 	if (source->taking.slot == UINT32_MAX)
 		return;
 	switch ((enum calltap_record_kind)record->kind) {
@@ -170,6 +225,7 @@ static void take_record(struct tree_instance *instance, const struct trace *trac
 			put(instance, TREE_MARK, TRACE_NONE, 0, 0, strdup(text));
 		return;
 	case CALLTAP_REC_LOST:
+		note_told(source, record->thread, record->extra);
 		put(instance, TREE_LOST, TRACE_NONE, record->extra, 0, NULL);
 		break;
 	default:
@@ -184,8 +240,21 @@ int source_open(struct tree_instance *instance)
 	return trace_follow_create(&instance->source.follow, instance->source.memory, QUEUED_MAX);
 }
 
+/*
+ * Does half of the store wait for readers who keep at it?  Records come in bursts, and a burst may be more than the
+ * store has room for: it waits in the reader then, and is not overwritten before anyone could read it.  Not where
+ * poll() is to tell of a buffer that is fuller than that.
+ */
+static bool is_held(const struct tree_instance *instance, uint64_t now)
+{
+	const struct tree_store *store = &instance->store;
+
+	return instance->percent <= HELD_PERCENT &&
+	       store_awaited(store, now - READER_NS) > store->bytes_max / 100 * HELD_PERCENT;
+}
+
 /* Take the records whose time has come, or some of them: a program may be faster than this is. */
-static void take_records(struct tree_instance *instance, uint64_t until_ns)
+static void take_records(struct tree_instance *instance, uint64_t until_ns, bool holds)
 {
 	struct tree_source *source = &instance->source;
 	const struct trace *trace = trace_follow_trace(source->follow);
@@ -198,14 +267,20 @@ static void take_records(struct tree_instance *instance, uint64_t until_ns)
 		source->failed = true;
 		return;
 	}
-	source->behind = false;
+	source->taking.now_ns = now_ns();
+	source->held = source->behind = holds && is_held(instance, source->taking.now_ns);
 	while (!source->failed && !source->behind && trace_follow_next(source->follow, &record)) {
 		take_record(instance, trace, &record);
-		source->behind = ++count % TAKE_COUNT == 0 && now_ns() > until_ns;
+		if (++count % TAKE_COUNT)
+			continue;
+		source->taking.now_ns = now_ns();
+		source->held = holds && is_held(instance, source->taking.now_ns);
+		source->behind = source->held || source->taking.now_ns > until_ns;
 	}
 }
 
-void source_pump(struct tree_instance *instance)
+/* holds: not more than readers have room for (is_held()). */
+static void pump(struct tree_instance *instance, bool holds)
 {
 	struct tree_source *source = &instance->source;
 
@@ -213,7 +288,7 @@ void source_pump(struct tree_instance *instance)
 		instance->beside->pump(instance);
 	if (source->follow && !source->ended && !source->failed) {
 		source->failed = trace_follow_poll(source->follow) != 0;
-		take_records(instance, now_ns() + TAKE_NS);
+		take_records(instance, now_ns() + TAKE_NS, holds);
 	}
 	if (!source->behind) {
 		if (instance->beside && source->follow)
@@ -224,6 +299,11 @@ void source_pump(struct tree_instance *instance)
 		instance->beside->settle(instance);
 }
 
+void source_pump(struct tree_instance *instance)
+{
+	pump(instance, true);
+}
+
 void source_end(struct tree_instance *instance)
 {
 	struct tree_source *source = &instance->source;
@@ -231,12 +311,17 @@ void source_end(struct tree_instance *instance)
 	if (source->ended)
 		return;
 	source_pump(instance);
-	if (instance->beside)
+	if (!source->finished && instance->beside)
 		instance->beside->end(instance);
-	if (source->follow && !source->failed) {
+	if (!source->finished && source->follow && !source->failed)
 		trace_follow_finish(source->follow);
-		take_records(instance, UINT64_MAX);
-	}
+	source->finished = true;
+	if (source->follow && !source->failed)
+		take_records(instance, UINT64_MAX, true);
+	if (source->held)
+		return;
+	if (source->follow && trace_follow_trace(source->follow))
+		tell_rest(instance, trace_follow_trace(source->follow));
 	if (instance->beside)
 		instance->beside->reach(instance, UINT64_MAX);
 	source->ended = true;
@@ -260,10 +345,10 @@ void source_settle(struct tree_instance *instance)
 {
 	const uint64_t now = now_ns();
 
-	source_pump(instance);
+	pump(instance, false);
 	while (source_known_ns(instance) < now && now_ns() - now < SETTLE_NS) {
 		(void)poll(NULL, 0, SETTLE_MS);
-		source_pump(instance);
+		pump(instance, false);
 	}
 }
 
@@ -320,7 +405,7 @@ int source_mark(struct tree_instance *instance, pid_t tid, enum tree_kind kind, 
 					  .slot = slot,
 					  .thread = TRACE_NONE,
 					  .function = TRACE_NONE,
-					  .cpu = cpus_of_slot(instance->tree, slot),
+					  .cpu = cpus_of_slot(instance->tree, slot, now_ns()),
 					  .kind = (uint8_t)kind};
 	while (*end)
 		end = &(*end)->next;
@@ -336,6 +421,7 @@ void source_close(struct tree_instance *instance)
 	callstack_destroy(source->stack);
 	trace_follow_destroy(source->follow);
 	free(source->slots);
+	free(source->told);
 	free(source->places);
 	for (struct tree_mark *mark = instance->marks, *next; mark; mark = next) {
 		next = mark->next;

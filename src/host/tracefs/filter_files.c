@@ -25,6 +25,7 @@
 
 #define ALL_ENABLED   "#### all functions enabled ####\n"
 #define NONE_DISABLED "#### no functions disabled ####\n"
+#define PATTERN_SIZE  520
 
 const struct tree_filter_file filter_files[5] = {
 	{"set_ftrace_filter", "trace", ALL_ENABLED, true, false},
@@ -85,7 +86,7 @@ static void print_commands(const struct tree_open *open, struct tree_text *out)
 int filter_read(struct tree_open *open, struct tree_text *out)
 {
 	const struct tree_filter_file *file = file_of(open);
-	struct tree_asked asked = {.key = file->key};
+	struct tree_asked asked = {.key = file->key, .picked = true};
 	struct calltap_diag diag = {.column = -1};
 	struct tree_functions functions;
 	struct tree_words words;
@@ -229,14 +230,31 @@ static int parse_token(struct token *token, const struct tree_open *open)
 	return 0;
 }
 
-/* A pattern of a glob of the kernel's; a leading slash begins no regular expression. */
+/* The pattern that means a glob of the kernel's; a leading slash begins no regular expression. */
+static void pattern_of(const char *glob, char *text, size_t size)
+{
+	snprintf(text, size, "%s%s", glob[0] == '/' ? "\\" : "", glob);
+}
+
 static int compile(struct pattern *pattern, const char *glob)
 {
 	struct pattern_fault fault;
-	char text[520];
+	char text[PATTERN_SIZE];
 
-	snprintf(text, sizeof(text), "%s%s", glob[0] == '/' ? "\\" : "", glob);
+	pattern_of(glob, text, sizeof(text));
 	return pattern_compile(pattern, text, &fault);
+}
+
+/* Ask for the functions alone that a glob adds: there may be a hundred thousand others. */
+static void ask_for_matches(struct tree_asked *asked, const struct token *token, char *text, size_t size)
+{
+	struct pattern pattern;
+
+	if (token->not || token->number || compile(&pattern, token->name))
+		return;
+	pattern_free(&pattern);
+	pattern_of(token->name, text, size);
+	asked->match = text;
 }
 
 /* Note which functions the token is about; returns their number, or -EINVAL. */
@@ -391,6 +409,7 @@ static int take_token(struct tree_open *open)
 	struct tree_functions functions;
 	struct token token;
 	struct tree_asked asked = {.key = file_of(open)->key, .filters = &edit->words};
+	char text[PATTERN_SIZE];
 	int ret;
 
 	if (commands_is(edit->token))
@@ -399,6 +418,7 @@ static int take_token(struct tree_open *open)
 	if (ret)
 		return ret;
 	asked.object = token.object;
+	ask_for_matches(&asked, &token, text, sizeof(text));
 	ret = functions_read(&functions, open->instance, &asked, &diag);
 	if (ret)
 		return control_refuse(open, ret == -EAGAIN ? -EBUSY : ret, diag.text, edit->token, diag.column);

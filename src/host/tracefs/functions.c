@@ -167,6 +167,10 @@ int functions_read(struct tree_functions *out, struct tree_instance *instance, c
 		ret = ask_add_change(&words, asked->key, "+=", filters->list[i]);
 	if (!ret && asked->object && asked->object[0])
 		ret = ask_add_change(&words, "look", "=", asked->object);
+	if (!ret && asked->picked)
+		ret = ask_add_change(&words, "pick", "=", asked->key);
+	if (!ret && asked->match)
+		ret = ask_add_change(&words, "match", "=", asked->match);
 	if (ret)
 		ret = calltap_diag_set(diag, ret, "cannot make memory for the list of functions: %s", strerror(-ret));
 	else

@@ -13,7 +13,7 @@
 #include "tree.h"
 
 #define STORE_BYTES (64u << 20) /* more than comes at a time */
-#define SETTLE_NS   500000000u	/* for records that are under way */
+#define SETTLE_NS   5000000000u /* for records that are under way: all that came before */
 #define SETTLE_MS   5
 
 void gate_end(struct tree_instance **gate)
@@ -137,6 +137,8 @@ int gate_switch(struct tree_instance **gate, const struct gate_kind *kind, void 
 		return ret;
 	if (!on == !gate_is_open(*gate))
 		return (int)size;
+	if (ask_is_gone(open->instance, &diag))
+		return control_refuse(open, -ENODEV, diag.text, text, 0);
 	if (!on) {
 		gate_stop(*gate, kind->take, ctx);
 		return (int)size;

@@ -9,7 +9,7 @@
 
 #include "tree.h"
 
-#define MARK_MAX 1024u /* bytes of a mark; the rest is cut off */
+#define MARK_MAX 1024u /* bytes of a mark: of a longer one so many are written, which its writer is told */
 #define DATA_MIN 4u    /* the number that they begin with */
 #define DATA_MAX 3072u
 
@@ -23,20 +23,20 @@ static int look(struct tree_instance *instance)
 
 int marker_write(struct tree_open *open, const char *text, size_t size)
 {
-	size_t length = size < MARK_MAX ? size : MARK_MAX;
+	size_t taken = size < MARK_MAX ? size : MARK_MAX, length;
 	int ret = look(open->instance);
 	char *copy;
 
 	if (ret)
 		return ret;
-	copy = strndup(text, length);
+	copy = strndup(text, taken);
 	if (!copy)
 		return -ENOMEM;
 	length = strlen(copy);
 	if (length && copy[length - 1] == '\n')
 		copy[length - 1] = 0;
 	ret = source_mark(open->instance, open->writer, TREE_MARK, copy, 0);
-	return ret ? ret : (int)size;
+	return ret ? ret : (int)taken;
 }
 
 int marker_write_raw(struct tree_open *open, const char *text, size_t size)

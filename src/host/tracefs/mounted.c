@@ -32,6 +32,7 @@
 #define CLOSING_NS    100000000u  /* for the kernel to tell that a file was closed */
 #define SERVE_NS      20000000u	  /* for requests at a time: records come in meanwhile */
 #define RAW_SIZE      (1ll << 40) /* of trace_pipe_raw: splice() wants a file that has more */
+#define REST_NS	      2000000000u /* for readers to get the rest */
 #define SOON_MS	      1		  /* a reader's next request follows the last one */
 #define NAMES_DEFAULT 128	  /* of saved_cmdlines_size, as with the kernel */
 #define TRACE_WAIT_NS 1000000000u /* a reader of `trace` waits no longer for records that are under way */
@@ -58,8 +59,9 @@ struct tracefs {
 	size_t open_count;
 	time_t since;
 	bool told_end;
-	bool counts; /* there is more for the profiler, or the stack tracer */
-	bool awaits; /* await_closing() is at work */
+	uint64_t end_ns; /* when that was */
+	bool counts;	 /* there is more for the profiler, or the stack tracer */
+	bool awaits;	 /* await_closing() is at work */
 };
 
 static struct tracefs *tracefs_of(fuse_req_t req)
@@ -417,6 +419,7 @@ static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
 
 	(void)ino;
 	open->flushed = false;
+	stream_note_reader(open);
 	if (open->row && open->row->stream == STREAM_RAW && !info->lock_owner) {
 		read_page(req, open, size);
 		return;
@@ -643,12 +646,17 @@ static bool has_ended(const struct tracefs *tracefs, const struct tree_instance 
 /* Take in what has come for all instances, and see which have ended. */
 static void pump_all(struct tracefs *tracefs)
 {
+	for (struct waiting *waiting = tracefs->waiting; waiting; waiting = waiting->next)
+		stream_note_reader(waiting->open);
+	for (size_t i = 0; i < tracefs->open_count; i++)
+		if (tracefs->opens[i]->poll)
+			stream_note_reader(tracefs->opens[i]);
 	for (struct tree_instance *instance = tracefs->tree.instances; instance; instance = instance->next) {
 		if (instance->source.ended)
 			continue;
 		if (has_ended(tracefs, instance)) {
 			source_end(instance);
-			tracefs->tree.over |= !instance->id;
+			tracefs->tree.over |= !instance->id && instance->source.ended;
 		} else {
 			source_pump(instance);
 		}
@@ -689,15 +697,20 @@ static void answer_waiting(struct tracefs *tracefs)
 static int pause_ms(const struct tracefs *tracefs)
 {
 	bool waits = tracefs->waiting != NULL;
+	int least = IDLE_MS;
 
 	if (tracefs->counts)
 		return 0;
 	for (const struct tree_instance *instance = tracefs->tree.instances; instance; instance = instance->next)
-		if (instance->source.behind)
+		if (instance->source.held)
+			least = SOON_MS;
+		else if (instance->source.behind)
 			return 0;
 	for (size_t i = 0; i < tracefs->open_count; i++)
 		waits |= tracefs->opens[i]->poll != NULL;
-	return waits ? BUSY_MS : IDLE_MS;
+	if (waits && least > BUSY_MS)
+		least = BUSY_MS;
+	return least;
 }
 
 /* The session has ended: readers get the rest, and when nobody has a file open any more, the tree goes. */
@@ -707,11 +720,14 @@ static bool is_over(struct tracefs *tracefs)
 		return false;
 	if (!tracefs->told_end && tracefs->options->ended)
 		tracefs->options->ended(tracefs->options->ctx);
+	if (!tracefs->told_end)
+		tracefs->end_ns = now_ns();
 	tracefs->told_end = true;
-	/* A process that lives on was let go of: that is what somebody wanted. */
-	if (tracefs->tree.pid > 0 && proc_alive(tracefs->tree.pid) && !tracefs->options->keep)
-		return true;
-	return !tracefs->options->keep && !tracefs->open_count;
+	if (tracefs->options->keep)
+		return false;
+	/* A process that lives on was let go of, which somebody wanted, or executes another program. */
+	return !tracefs->open_count ||
+	       (tracefs->tree.pid > 0 && proc_alive(tracefs->tree.pid) && now_ns() - tracefs->end_ns > REST_NS);
 }
 
 /* Take requests for a while, as long as one comes soon after the other; false: the tree was unmounted. */

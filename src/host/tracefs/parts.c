@@ -96,8 +96,12 @@ uint32_t parts_slot(struct tree *tree, uint32_t tid)
 
 void parts_name_slot(struct tree *tree, uint32_t slot, uint32_t pid, const char *name)
 {
-	tree->slots[slot].pid = pid;
-	snprintf(tree->slots[slot].name, sizeof(tree->slots[slot].name), "%s", name);
+	struct tree_slot *known = &tree->slots[slot];
+
+	known->pid = pid;
+	/* This comes with each record, a new name hardly ever. */
+	if (strncmp(known->name, name, sizeof(known->name) - 1) != 0)
+		snprintf(known->name, sizeof(known->name), "%s", name);
 }
 
 void parts_clear(struct tree *tree)

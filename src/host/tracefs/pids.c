@@ -38,19 +38,27 @@ int pids_begin(struct tree_open *open)
 
 int pids_write(struct tree_open *open, const char *text, size_t size)
 {
-	struct tree_words *pids = pids_of(open);
-	int ret = 0;
+	struct tree_words *pids = pids_of(open), wanted;
+	int ret = tree_words_copy(&wanted, pids);
 
 	for (size_t at = strspn(text, " \t\n"); text[at] && !ret; at += strspn(text + at, " \t\n")) {
 		size_t length = strcspn(text + at, " \t\n"), digits = strspn(text + at, "0123456789");
 		char tid[16];
 
-		if (digits != length || length > 7 || strtoul(text + at, NULL, 10) > TID_MAX)
-			return control_refuse(open, -EINVAL, "this is no thread's id", text, (int)at);
+		if (digits != length || length > 7 || strtoul(text + at, NULL, 10) > TID_MAX) {
+			ret = control_refuse(open, -EINVAL, "this is no thread's id", text, (int)at);
+			break;
+		}
 		snprintf(tid, sizeof(tid), "%lu", strtoul(text + at, NULL, 10));
-		if (tree_words_find(pids, tid) == pids->count)
-			ret = tree_words_add(pids, tid);
+		if (tree_words_find(&wanted, tid) == wanted.count)
+			ret = tree_words_add(&wanted, tid);
 		at += length;
 	}
-	return ret ? ret : (int)size;
+	if (ret) {
+		tree_words_clear(&wanted);
+		return ret;
+	}
+	tree_words_clear(pids);
+	*pids = wanted;
+	return (int)size;
 }

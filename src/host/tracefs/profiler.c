@@ -266,6 +266,7 @@ int profiler_read_stat(struct tree_open *open, struct tree_text *out)
 	struct tree_profiler *profiler = open->instance->tree->profiler;
 	const struct counted_cpu none = {0}, *cpu = &none;
 	struct line *lines;
+	uint64_t lost;
 	size_t count;
 
 	if (is_on(open->instance->tree))
@@ -279,9 +280,12 @@ int profiler_read_stat(struct tree_open *open, struct tree_text *out)
 	for (size_t i = 0; i < count; i++)
 		put_line(&lines[i], out);
 	free(lines);
-	if (profiler && (profiler->lost || profiler->lost_more))
-		tree_text_format(out, "# %s%" PRIu64 " entries and exits on all CPUs were lost\n",
-				 profiler->lost_more ? "more than " : "", profiler->lost);
+	lost = profiler ? profiler->lost : 0;
+	if (profiler && profiler->gate)
+		lost += source_untold(profiler->gate, READING_ALL);
+	if (lost || (profiler && profiler->lost_more))
+		tree_text_format(out, "# lost on all CPUs: %s%" PRIu64 ", calls or ends of calls\n",
+				 profiler->lost_more ? "more than " : "", lost);
 	if (profiler && profiler->has_failed)
 		tree_text_string(out, "# there was not enough memory for all calls\n");
 	return 0;

@@ -215,7 +215,7 @@ void raw_fill(struct tree_open *open, bool whole)
 
 	if (open->text.used)
 		return;
-	buffer_limit(open->instance);
+	buffer_limit_again(open->instance);
 	end = fill(&page, open);
 	if (!page.used || (whole && !page.full && !open->instance->source.ended))
 		return;

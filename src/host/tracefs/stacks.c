@@ -1,9 +1,9 @@
 /*
  * The stack tracer: the deepest stack of each thread, with the sizes of its frames (tree.h).
  *
- * A gate records all calls of the functions that stack_trace_filter names, and where each one's frame lies.  A frame's
- * size is what lies between it and the next inner recorded one: so it has the frames of functions that are not
- * recorded. Context: host.
+ * A gate records all calls of the functions that stack_trace_filter names, and where each one's frame begins.  A
+ * frame's size is what lies between its beginning and that of the next inner recorded one: so it has the frames of
+ * functions that are not recorded.  Context: host.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -350,11 +350,16 @@ static void put_frame(const struct tree_stacks *stacks, size_t number, uint64_t 
 	tree_text_add(out, "\n", 1);
 }
 
-/* The table of a thread, as the kernel prints the only one that it has. */
+/*
+ * The table of a thread, as the kernel prints the only one that it has: the depth of a line is that at the function's
+ * own call of the next inner one, and the outermost line has all that lies above it.  How large the innermost frame
+ * becomes is not known: the call was recorded at its entry.
+ */
 static void put_thread(const struct tree_stacks *stacks, const struct thread_stack *thread, struct tree_text *out)
 {
 	const struct frame *frames = thread->present ? thread->frames + thread->first : thread->kept;
 	size_t count = thread->last - thread->first, known = 0, number = 0;
+	uint64_t inner = 0;
 
 	for (size_t i = 0; i < count; i++)
 		known += frames[i].address != 0;
@@ -363,15 +368,14 @@ static void put_thread(const struct tree_stacks *stacks, const struct thread_sta
 			 "        -----    ----   --------\n",
 			 known);
 	for (size_t i = count; i--;) {
-		size_t outer = i;
+		uint64_t address = frames[i].address, depth, size;
 
-		if (!frames[i].address)
+		if (!address)
 			continue;
-		while (outer && !frames[outer - 1].address)
-			outer--;
-		put_frame(stacks, number++, thread->end - frames[i].address,
-			  (outer ? frames[outer - 1].address : thread->end) - frames[i].address, frames[i].function,
-			  out);
+		depth = thread->end - (inner ? inner : address);
+		size = ++number == known ? depth : inner ? address - inner : 0;
+		put_frame(stacks, number - 1, depth, size, frames[i].function, out);
+		inner = address;
 	}
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/now.h>
+
 #include "tree.h"
 
 #define ROOM_MIN 1024u
@@ -130,6 +132,26 @@ static bool has_cpu(struct tree_store *store, uint32_t cpu)
 	store->cpus = cpus;
 	store->cpu_count = count;
 	return true;
+}
+
+void store_note_reader(struct tree_store *store, uint32_t cpu)
+{
+	if (cpu == READING_ALL)
+		store->read_ns = now_ns();
+	else if (has_cpu(store, cpu))
+		store->cpus[cpu].read_ns = now_ns();
+}
+
+uint64_t store_awaited(const struct tree_store *store, uint64_t since_ns)
+{
+	uint64_t bytes = 0;
+
+	if (store->read_ns > since_ns)
+		return store->bytes;
+	for (uint32_t i = 0; i < store->cpu_count; i++)
+		if (store->cpus[i].read_ns > since_ns)
+			bytes += store->cpus[i].bytes;
+	return bytes;
 }
 
 /* Make room for what the store knows of slots. */

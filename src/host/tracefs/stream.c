@@ -124,6 +124,14 @@ bool stream_is_ready(struct tree_open *open)
 	return open->read_any && source_known_ns(instance) >= open->since_ns && !ask_is_tracing(instance);
 }
 
+void stream_note_reader(struct tree_open *open)
+{
+	if (open->row && open->row->stream == STREAM_RAW)
+		store_note_reader(&open->instance->store, open->which);
+	else if (open->reading.consumes)
+		store_note_reader(&open->instance->store, open->reading.cpu);
+}
+
 /* The whole of trace, or of the snapshot, from its beginning on: what was there when it was opened. */
 static void begin_copy(struct tree_open *open)
 {
@@ -160,7 +168,10 @@ void stream_fill(struct tree_open *open, size_t offset, size_t size)
 
 	if (consumes)
 		offset = 0;
-	buffer_limit(instance);
+	if (open->reading.begun)
+		buffer_limit_again(instance);
+	else
+		buffer_limit(instance);
 	begin(open);
 	while (open->text.used < offset + size && !open->text.failed &&
 	       lines_next(&open->reading, instance, &open->text))

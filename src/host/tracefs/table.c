@@ -193,7 +193,12 @@ static const struct tree_row table[] = {
 	 .read = read_errors,
 	 .write = stream_write_trace, /* ignored, too */
 	 .begin = begin_errors},
-	{.folder = FOLDER_TOP, .name = "free_buffer", .mode = FREED, .write = buffer_write_free, .end = buffer_free},
+	{.folder = FOLDER_TOP,
+	 .name = "free_buffer",
+	 .mode = FREED,
+	 .write = buffer_write_free,
+	 .begin = buffer_begin_free,
+	 .end = buffer_free},
 	{.folder = FOLDER_TOP,
 	 .name = "function_profile_enabled",
 	 .mode = CHANGED,

@@ -103,6 +103,7 @@ struct store_cpu {
 	uint64_t overrun, read;
 	uint64_t dropped; /* that were left out, or lost before they came here */
 	uint64_t missed;  /* its events that were overwritten, and of which no reader of trace_pipe_raw was told */
+	uint64_t read_ns; /* when a reader of its own was there last */
 };
 
 /* Events have numbers from 1 on; those of [first, end) are there, and not all of them consumed. */
@@ -114,6 +115,7 @@ struct tree_store {
 	bool keeps_oldest;	   /* when it is full, newer ones are left out */
 	uint64_t overrun, dropped; /* events that were overwritten, or left out */
 	uint64_t written, entries; /* all events, and those that are there and not consumed */
+	uint64_t read_ns;	   /* when a reader of all CPUs was there last */
 	struct store_slot *slots;  /* by slot */
 	size_t slot_count;
 	struct store_cpu *cpus;
@@ -135,6 +137,10 @@ void store_add(struct tree_store *store, struct tree_event *event);
 struct tree_event *store_at(const struct tree_store *store, uint64_t number);
 /* An event is consumed. */
 void store_take(struct tree_store *store, uint64_t number);
+/* Somebody consumes the events of a CPU, or of READING_ALL, or waits for some. */
+void store_note_reader(struct tree_store *store, uint32_t cpu);
+/* Bytes of the events that readers are about to consume: those that were there since then. */
+uint64_t store_awaited(const struct tree_store *store, uint64_t since_ns);
 void store_limit(struct tree_store *store, uint64_t bytes_max);
 void store_clear(struct tree_store *store);
 void store_clear_cpu(struct tree_store *store, uint32_t cpu);
@@ -161,6 +167,7 @@ struct tree_mark {
 struct tree_taking {
 	const struct trace_event *record;
 	uint64_t ns;
+	uint64_t now_ns; /* when the tool took it in, or a thousand records before it */
 	uint32_t slot;
 };
 
@@ -171,14 +178,18 @@ struct tree_source {
 	struct callstack *stack;
 	uint32_t *slots; /* by the trace's threads: the slot + 1, 0 = not known yet */
 	size_t slot_count;
+	uint64_t *told; /* by the trace's threads: lost records that LOST events have told of */
+	size_t told_count;
 	struct trace_place *places; /* by function: where it lies, as it was looked up last */
 	size_t place_count;
 	uint64_t last_ns; /* times of events never decrease */
 	uint64_t last_ticks;
 	struct tree_taking taking;
-	bool behind; /* there are records whose time has come */
-	bool ended;  /* no more records come */
-	bool failed; /* the records make no sense from here on, or there is no memory */
+	bool behind;   /* there are records whose time has come */
+	bool held;     /* and they wait for readers */
+	bool finished; /* the session has written all that there is */
+	bool ended;    /* and all of it was taken in: no more records come */
+	bool failed;   /* the records make no sense from here on, or there is no memory */
 };
 
 /* Limits that only the tracer function_graph has: kept here while the instance's tracer is another one. */
@@ -210,13 +221,16 @@ struct tree_instance {
 	struct tree_store store;
 	struct tree_store snapshot; /* what the store was when the snapshot was taken */
 	bool snapshot_there;
-	struct tree_mark *marks;	  /* oldest first */
-	uint64_t clear_ns;		  /* events up to then are left out */
-	uint64_t off_ns, on_ns;		  /* likewise, later than off_ns, up to on_ns; both 0 = none */
-	uint64_t changed_ns;		  /* when the tracer was changed: calls that are older belong to another one */
-	uint32_t options;		  /* bits by the table of options.c */
-	uint32_t clock;			  /* by the table of controls.c */
-	uint32_t percent;		  /* buffer_percent */
+	struct tree_mark *marks; /* oldest first */
+	uint64_t clear_ns;	 /* events up to then are left out */
+	uint64_t off_ns, on_ns;	 /* likewise, later than off_ns, up to on_ns; both 0 = none */
+	uint64_t changed_ns;	 /* when the tracer was changed: calls that are older belong to another one */
+	uint32_t options;	 /* bits by the table of options.c */
+	uint32_t clock;		 /* by the table of controls.c */
+	uint32_t percent;	 /* buffer_percent */
+	uint32_t frees;		 /* descriptors of free_buffer */
+	uint64_t buffer_bytes;	 /* of a thread's buffer in the session, as it was at buffer_ns; 0 = not known */
+	uint64_t buffer_ns;
 	uint32_t *cpumask;		  /* groups of 32 CPUs whose events are kept; NULL = all */
 	struct tree_words pids;		  /* set_ftrace_pid; none = all */
 	struct tree_words notrace_pids;	  /* set_ftrace_notrace_pid */
@@ -266,6 +280,8 @@ struct tree {
 /* Send a request about the instance; the caller frees *answer.  fd: goes along, -1 = none.  -ENODEV: it has ended. */
 int ask_session(struct tree_instance *instance, const char *verb, const char *const *words, size_t count, int fd,
 		char **answer, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* Is there no session to ask, or no process yet?  diag: the sentence for it. */
+bool ask_is_gone(const struct tree_instance *instance, struct calltap_diag *diag);
 /* The settings as they are now, or were at last; NULL = nobody knows. Valid until the next call. */
 const char *ask_settings(struct tree_instance *instance);
 /* The value of a key that has one, as text. */
@@ -316,9 +332,11 @@ struct tree_asked {
 	const char *key;
 	const struct tree_words *filters; /* NULL: the instance's own in the session */
 	const char *object;		  /* glob: libraries that nothing has named are looked at; "" or NULL = none */
+	const char *match;		  /* pattern: functions whose names match it; NULL = all */
+	bool picked;			  /* those alone that the filters pick */
 };
 
-/* All functions in the tree's order. */
+/* All functions that are asked for, in the tree's order. */
 int functions_read(struct tree_functions *out, struct tree_instance *instance, const struct tree_asked *asked,
 		   struct calltap_diag *diag) __attribute__((warn_unused_result));
 void functions_clear(struct tree_functions *functions);
@@ -367,7 +385,9 @@ void options_set(struct tree_instance *instance, enum tree_option option, bool o
 int source_open(struct tree_instance *instance) __attribute__((warn_unused_result));
 /* Take what has come. */
 void source_pump(struct tree_instance *instance);
-/* No more comes: take the rest. */
+/* Lost records of threads on a CPU, or READING_ALL, that no event tells of so far. */
+uint64_t source_untold(const struct tree_instance *instance, uint32_t cpu);
+/* No more comes: take the rest; not `ended` yet while readers get it. */
 void source_end(struct tree_instance *instance);
 void source_close(struct tree_instance *instance);
 /* Up to when all events are in the store; UINT64_MAX = all that will ever come. */
@@ -516,8 +536,8 @@ void graph_line(struct tree_reading *reading, struct tree_instance *instance, st
 /* cpus.c */
 /* CPUs that the machine can have. */
 uint32_t cpus_count(struct tree *tree);
-/* The CPU that a thread of the system ran on last, as read within the last milliseconds. */
-uint16_t cpus_of_slot(struct tree *tree, uint32_t slot);
+/* The CPU that a thread of the system ran on last, as read within the last milliseconds.  now: now_ns(). */
+uint16_t cpus_of_slot(struct tree *tree, uint32_t slot, uint64_t now);
 /* Are events of the CPU kept, by tracing_cpumask? */
 bool cpus_is_wanted(const struct tree_instance *instance, uint32_t cpu);
 #define CPUS_GROUP 32u /* CPUs in a word of tree_instance.cpumask */
@@ -664,7 +684,8 @@ int buffer_read_total(struct tree_open *open, struct tree_text *out);
 int buffer_read_percent(struct tree_open *open, struct tree_text *out);
 int buffer_write_percent(struct tree_open *open, const char *text, size_t size);
 int buffer_write_free(struct tree_open *open, const char *text, size_t size);
-/* At the end of free_buffer. */
+/* At the beginning of free_buffer, and at its end. */
+int buffer_begin_free(struct tree_open *open);
 void buffer_free(struct tree_open *open);
 /* Of a CPU. */
 int buffer_read_stats(struct tree_open *open, struct tree_text *out);
@@ -672,6 +693,8 @@ int buffer_read_stats(struct tree_open *open, struct tree_text *out);
 bool buffer_is_filled(const struct tree_instance *instance);
 /* Give the instance's store the room that the session's buffers have. */
 void buffer_limit(struct tree_instance *instance);
+/* The same, for readers that come for each page: the session is not asked again within some time. */
+void buffer_limit_again(struct tree_instance *instance);
 
 /* marker.c: what the files trace_marker and trace_marker_raw take. */
 int marker_write(struct tree_open *open, const char *text, size_t size);
@@ -715,5 +738,7 @@ bool stream_is_ready(struct tree_open *open);
 void stream_fill(struct tree_open *open, size_t offset, size_t size);
 /* Forget the first bytes of a stream that consumes. */
 void stream_taken(struct tree_open *open, size_t size);
+/* Who has the file open consumes events, or waits for some; nothing for a file that is no stream. */
+void stream_note_reader(struct tree_open *open);
 
 #endif
