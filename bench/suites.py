@@ -17,6 +17,7 @@ import programs
 import sources
 import stock
 import stock_peers
+import tree
 import valuing
 from measure import BenchError, Row, Variant, median, rounds, run, smallest
 
@@ -287,6 +288,7 @@ SUITES = {
     "stock-attach": (stock.attach, "attaching to python3, which nobody prepared: ms, smallest / median"),
     "stock-peers": (stock_peers.peers, "python3, sqlite3 and redis-server as Debian ships them, under each tool"),
     "programs": (programs.programs, "compiled eBPF programs"),
+    "tree": (tree.tree, "the files of calltap mount, on a program with 100,000 functions; their readers; calls that they trace"),
     "memory": (memory, "memory of the agent"),
     "size": (size, "bytes a call"),
     "readers": (readers, "reading a trace"),
