@@ -94,9 +94,11 @@ int buffer_read_stats(struct tree_open *open, struct tree_text *out)
 	const struct tree_store *store = &open->instance->store;
 	const struct tree_event *oldest;
 	const struct store_cpu *cpu;
+	uint64_t dropped;
 
 	source_pump(open->instance);
 	cpu = cpu_of(store, open->which);
+	dropped = cpu->dropped + source_untold(open->instance, open->which);
 	oldest = cpu->first ? store_at(store, cpu->first) : NULL;
 	tree_text_format(out, "entries: %llu\noverrun: %llu\ncommit overrun: 0\nbytes: %llu\noldest event ts: ",
 			 (unsigned long long)cpu->entries, (unsigned long long)cpu->overrun,
@@ -105,7 +107,7 @@ int buffer_read_stats(struct tree_open *open, struct tree_text *out)
 	tree_text_string(out, "\nnow ts: ");
 	lines_time(now_ns(), out);
 	tree_text_format(out, "\ndropped events: %llu\nread events: %llu\n",
-			 (unsigned long long)(cpu->dropped + source_untold(open->instance, open->which)),
+			 (unsigned long long)dropped,
 			 (unsigned long long)cpu->read);
 	return 0;
 }
