@@ -340,6 +340,23 @@ def alike(text):
     return re.sub(r" +\d+\.(\d{6}):", r" 1.\1:".replace(r"\1", "000000"), text)
 
 
+def symbols(tree):
+    """Functions and callers with the options sym-offset and sym-addr."""
+    where = {name: int(address, 16) for address, _, name in
+             (line.split()[:3] for line in tree.read("kallsyms").splitlines()) if name in ("leaf_1", "once")}
+    tree.write("options/sym-offset", "1\n")
+    lines = re.findall(r": leaf_1\+0x0/0x[0-9a-f]+ <-once\+0x([0-9a-f]+)/0x([0-9a-f]+)$", tree.read("trace"), re.M)
+    expect(lines and all(0 < int(offset, 16) <= int(size, 16) for offset, size in lines), f"sym-offset: {lines[:3]}")
+    tree.write("options/sym-offset", "0\n")
+    tree.write("options/sym-addr", "1\n")
+    found = set(re.findall(r": leaf_1 <([0-9a-f]{16})> <-once <([0-9a-f]{16})>$", tree.read("trace"), re.M))
+    offsets = {int(offset, 16) for offset, _ in lines}
+    expect(found and all(int(own, 16) == where["leaf_1"] and int(caller, 16) - where["once"] in offsets for own, caller in found),
+           f"sym-addr: {found}, {where}")
+    tree.write("options/sym-addr", "0\n")
+    expect(": leaf_1 <-once\n" in tree.read("trace"), "the options stay on")
+
+
 def function_text(case):
     """Lines as the tracer function prints them, with the callers; headers and marks as this machine's kernel has them."""
     with mounted(case) as (program, tree):
@@ -359,6 +376,8 @@ def function_text(case):
         expect(began <= before <= time.monotonic(), f"{before} is no time of CLOCK_MONOTONIC from {began} on")
         tree.write("trace_options", "noprint-parent\n")
         expect(" <-" not in tree.read("trace"), "print-parent changes nothing")
+        tree.write("trace_options", "print-parent\n")
+        symbols(tree)
         tree.write("current_tracer", "nop\n")
         for (irq, tgid), header in (("1", "0"), HEADER), (("1", "1"), HEADER_TGID), (("0", "0"), HEADER_NOIRQ):
             tree.write("options/irq-info", irq)

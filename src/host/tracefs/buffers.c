@@ -106,8 +106,7 @@ int buffer_read_stats(struct tree_open *open, struct tree_text *out)
 	lines_time(oldest ? oldest->ns : 0, out);
 	tree_text_string(out, "\nnow ts: ");
 	lines_time(now_ns(), out);
-	tree_text_format(out, "\ndropped events: %llu\nread events: %llu\n",
-			 (unsigned long long)dropped,
+	tree_text_format(out, "\ndropped events: %llu\nread events: %llu\n", (unsigned long long)dropped,
 			 (unsigned long long)cpu->read);
 	return 0;
 }

@@ -37,6 +37,32 @@ void lines_function(const struct tree_instance *instance, uint32_t function, str
 		tree_text_format(out, " [%s]", text_base(object->path));
 }
 
+uint64_t lines_address(struct tree_instance *instance, const struct tree_event *event)
+{
+	struct tree_source *source = &instance->source;
+	const struct trace *trace = source->follow ? trace_follow_trace(source->follow) : NULL;
+	const struct trace_thread *thread = trace ? trace_thread(trace, event->thread) : NULL;
+	struct trace_place place = {0}, *known = &place;
+
+	if (!thread)
+		return 0;
+	if (event->function >= source->place_count) {
+		size_t count = trace_function_count(trace) > event->function ? trace_function_count(trace) : 0;
+		struct trace_place *places = count ? reallocarray(source->places, count, sizeof(*places)) : NULL;
+
+		if (places) {
+			memset(places + source->place_count, 0, (count - source->place_count) * sizeof(*places));
+			source->places = places;
+			source->place_count = count;
+		}
+	}
+	if (event->function < source->place_count)
+		known = &source->places[event->function];
+	if (!trace_place_holds(trace, known, thread->process))
+		trace_place(trace, thread->process, event->function, event->ticks, known);
+	return known->address;
+}
+
 struct reading_slot *lines_slot(struct tree_reading *reading, uint32_t slot)
 {
 	struct reading_slot *slots = tree_grown(reading->slots, &reading->slot_count, slot, sizeof(*slots));
@@ -52,6 +78,44 @@ void lines_clear(struct tree_reading *reading)
 	store_destroy(&reading->store);
 	free(reading->slots);
 	*reading = (struct tree_reading){0};
+}
+
+/* What stands behind a symbol with the options sym-offset and sym-addr; size 0: it is not known. */
+static void put_offset(const struct tree_instance *instance, uint64_t offset, uint32_t size, struct tree_text *out)
+{
+	if (!options_has(instance, OPTION_SYM_OFFSET))
+		return;
+	tree_text_format(out, "+0x%llx", (unsigned long long)offset);
+	if (size)
+		tree_text_format(out, "/0x%x", size);
+}
+
+static void put_address(const struct tree_instance *instance, uint64_t address, struct tree_text *out)
+{
+	if (options_has(instance, OPTION_SYM_ADDR))
+		tree_text_format(out, " <%016llx>", (unsigned long long)address);
+}
+
+static void put_function(struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
+{
+	const struct trace *trace = instance->source.follow ? trace_follow_trace(instance->source.follow) : NULL;
+	const struct trace_function *function = trace ? trace_function(trace, event->function) : NULL;
+
+	tree_text_string(out, lines_symbol(instance, event->function));
+	put_offset(instance, 0, function ? function->size : 0, out);
+	if (options_has(instance, OPTION_SYM_ADDR))
+		put_address(instance, lines_address(instance, event), out);
+}
+
+/* The size of the function that the address lies in; 0 = it is none of the trace's. */
+static uint32_t size_at(const struct trace *trace, uint32_t process, const struct tree_event *event)
+{
+	const struct trace_function *function;
+	struct trace_resolved resolved;
+
+	trace_resolve(trace, process, event->extra, event->ticks, &resolved);
+	function = trace_function(trace, resolved.function);
+	return function ? function->size : 0;
 }
 
 void lines_caller(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
@@ -72,7 +136,13 @@ void lines_caller(const struct tree_instance *instance, const struct tree_event 
 	plus = strrchr(name, '+');
 	if (plus && plus[1] == '0' && plus[2] == 'x')
 		*plus = 0;
+	else
+		plus = NULL;
 	tree_text_string(out, name);
+	if (options_has(instance, OPTION_SYM_OFFSET))
+		put_offset(instance, plus ? strtoull(plus + 1, NULL, 16) : 0, size_at(trace, thread->process, event),
+			   out);
+	put_address(instance, event->extra, out);
 }
 
 /* Task, pid, CPU, flags and time. */
@@ -104,7 +174,7 @@ void lines_data(const struct tree_event *event, struct tree_text *out)
 		tree_text_format(out, " %02x", i < event->extra ? (unsigned char)event->text[i] : 0u);
 }
 
-static void put_event(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
+static void put_event(struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
 {
 	bool msg_only = event->kind == TREE_MARK && options_has(instance, OPTION_PRINTK_MSG_ONLY);
 
@@ -117,7 +187,7 @@ static void put_event(const struct tree_instance *instance, const struct tree_ev
 	} else if (event->kind == TREE_DATA) {
 		lines_data(event, out);
 	} else {
-		tree_text_string(out, lines_symbol(instance, event->function));
+		put_function(instance, event, out);
 		if (options_has(instance, OPTION_PRINT_PARENT)) {
 			tree_text_string(out, " <-");
 			lines_caller(instance, event, out);

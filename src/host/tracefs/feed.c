@@ -22,7 +22,7 @@
 #define SETTLE_MS    5
 #define TAKE_COUNT   1024u /* records between two looks at the clock */
 #define HELD_PERCENT 50u
-#define READER_NS    1000000000u /* who has read events, or waited for some, since then will read more */
+#define READER_NS    3000000000u /* who has read events, or waited for some, since then will read more */
 
 /* The slot of one of the trace's threads; UINT32_MAX = no memory. */
 static uint32_t slot_of(struct tree_instance *instance, const struct trace *trace, uint32_t index)

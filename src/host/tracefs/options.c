@@ -6,6 +6,8 @@ static const struct {
 	bool on;
 } table[TREE_OPTIONS] = {
 	[OPTION_PRINT_PARENT] = {"print-parent", true},
+	[OPTION_SYM_OFFSET] = {"sym-offset", false},
+	[OPTION_SYM_ADDR] = {"sym-addr", false},
 	[OPTION_ANNOTATE] = {"annotate", true},
 	[OPTION_CONTEXT_INFO] = {"context-info", true},
 	[OPTION_IRQ_INFO] = {"irq-info", true},

@@ -42,33 +42,6 @@ static void put64(unsigned char *at, uint64_t value)
 	memcpy(at, &value, sizeof(value));
 }
 
-/* Where a function lies in the process of an event's thread. */
-static uint64_t address_of(struct tree_instance *instance, const struct tree_event *event)
-{
-	struct tree_source *source = &instance->source;
-	const struct trace *trace = source->follow ? trace_follow_trace(source->follow) : NULL;
-	const struct trace_thread *thread = trace ? trace_thread(trace, event->thread) : NULL;
-	struct trace_place place = {0}, *known = &place;
-
-	if (!thread)
-		return 0;
-	if (event->function >= source->place_count) {
-		size_t count = trace_function_count(trace) > event->function ? trace_function_count(trace) : 0;
-		struct trace_place *places = count ? reallocarray(source->places, count, sizeof(*places)) : NULL;
-
-		if (places) {
-			memset(places + source->place_count, 0, (count - source->place_count) * sizeof(*places));
-			source->places = places;
-			source->place_count = count;
-		}
-	}
-	if (event->function < source->place_count)
-		known = &source->places[event->function];
-	if (!trace_place_holds(trace, known, thread->process))
-		trace_place(trace, thread->process, event->function, event->ticks, known);
-	return known->address;
-}
-
 static uint16_t id_of(const struct tree_event *event)
 {
 	return event->kind == TREE_CALL	   ? RAW_FUNCTION
@@ -95,7 +68,7 @@ static void put_payload(unsigned char *at, struct tree_instance *instance, const
 		memcpy(at, event->text, event->extra);
 		return;
 	}
-	put64(at, address_of(instance, event));
+	put64(at, lines_address(instance, event));
 	if (event->kind == TREE_CALL) {
 		put64(at + 8, event->extra);
 		return;

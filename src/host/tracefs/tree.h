@@ -355,6 +355,8 @@ void errors_clear(struct tree *tree);
 /* options.c */
 enum tree_option {
 	OPTION_PRINT_PARENT,
+	OPTION_SYM_OFFSET,
+	OPTION_SYM_ADDR,
 	OPTION_ANNOTATE,
 	OPTION_CONTEXT_INFO,
 	OPTION_IRQ_INFO,
@@ -524,6 +526,8 @@ void lines_caller(const struct tree_instance *instance, const struct tree_event 
 /* What was written to trace_marker_raw. */
 void lines_data(const struct tree_event *event, struct tree_text *out);
 struct reading_slot *lines_slot(struct tree_reading *reading, uint32_t slot);
+/* Where the event's function lies in the process of the event's thread; 0 = nobody knows. */
+uint64_t lines_address(struct tree_instance *instance, const struct tree_event *event);
 const char *lines_symbol(const struct tree_instance *instance, uint32_t function);
 /* Likewise; of a library with the library's name behind it, as the kernel does with modules. */
 void lines_function(const struct tree_instance *instance, uint32_t function, struct tree_text *out);
