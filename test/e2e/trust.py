@@ -1,4 +1,5 @@
 """Other users can do nothing to a session."""
+import contextlib
 import os
 
 from harness import Skip, expect
@@ -101,6 +102,14 @@ for path in {paths!r}:
 """
 
 
+def buffer_maps(pid):
+    """The buffers that a process has mapped; other mappings may go meanwhile."""
+    for name in os.listdir(f"/proc/{pid}/map_files"):
+        with contextlib.suppress(FileNotFoundError):
+            if BUFFER in os.readlink(f"/proc/{pid}/map_files/{name}"):
+                yield f"/proc/{pid}/map_files/{name}"
+
+
 def buffers(case):
     """Neither what is recorded nor what is shared can be opened by others."""
     need_root()
@@ -109,8 +118,7 @@ def buffers(case):
         for pid in (program.pid, program.process.pid):
             paths += [f"/proc/{pid}/mem", f"/proc/{pid}/maps"]
             paths += [f"/proc/{pid}/fd/{number}" for number in os.listdir(f"/proc/{pid}/fd")]
-            paths += [f"/proc/{pid}/map_files/{name}" for name in os.listdir(f"/proc/{pid}/map_files")
-                      if BUFFER in os.readlink(f"/proc/{pid}/map_files/{name}")]
+            paths += list(buffer_maps(pid))
         expect(any("map_files" in path for path in paths), "no buffers are found: the test shows nothing")
         said = stranger(case, OPEN.format(paths=paths))
         expect(not said, f"a stranger can open {said}")

@@ -4,6 +4,7 @@ stopped, or the tool is killed.
 
 attach_test.py TOOL AGENT VICTIM... [--case NAME] [--times N] [--musl].  Skips (77) where ptrace is not allowed.
 --musl: the victims link musl, and the agent for them lies beside AGENT, whose name it has with "-musl" behind."""
+import contextlib
 import ctypes
 import errno
 import os
@@ -439,6 +440,13 @@ def beside_another(setting):
         victim.end()
 
 
+def open_files(pid):
+    """What a process has open; it may close some meanwhile."""
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink(f"/proc/{pid}/fd/{fd}")
+
+
 @case
 def namespaces(setting):
     """A victim with another file system, other process ids, another network: a memfd, other tids, a socket in there."""
@@ -462,8 +470,7 @@ def namespaces(setting):
     check(not os.path.exists(session), "it was called in our file system")
     said = setting.tool("inject", pid, agent, session)
     check(said.startswith("0 tid") and "resident 1" in said, said)
-    check("memfd" not in "".join(os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")),
-          "the memfd is still open")
+    check("memfd" not in "".join(open_files(pid)), "the memfd is still open")
     name = f"calltap-test-{os.getpid()}"
     with subprocess.Popen([setting.tool_path, "socket", str(pid), name], stdout=subprocess.PIPE) as tool:
         listens = tool.stdout.readline()
