@@ -151,6 +151,45 @@ static void scribbled_counters_do_no_harm(void **state)
 	bench_destroy(bench);
 }
 
+static bool has_lost(struct bench *bench, uint64_t count)
+{
+	uint64_t lost = 0;
+
+	for (int i = 0; i < 5000 && lost != count; i++) {
+		usleep(1000);
+		session_lock(&bench->session);
+		lost = bench->result.lost;
+		session_unlock(&bench->session);
+	}
+	return lost == count;
+}
+
+/* Who follows knows what a thread has lost before its next record tells; then it is not counted again. */
+static void losses_are_counted_once(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_DROP);
+	struct calltap_ring *ring = add_ring(bench);
+	uint64_t *words = (uint64_t *)(sub_at(ring, 0) + 1);
+
+	bench->options.follow = true;
+	ring->tid = (uint32_t)gettid();
+	fill(ring, 0, 1);
+	bench->share->arenas[0].arena->state[0] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
+	assert_int_equal(drain_start(&bench->session), 0);
+	__atomic_store_n(&ring->lost, 5, __ATOMIC_RELAXED);
+	assert_true(has_lost(bench, 5));
+	assert_int_equal(bench->instance.threads[0].row.lost, 5);
+	__atomic_store_n(&ring->lost, 7, __ATOMIC_RELAXED);
+	words[RECORDS + 1] = 7;
+	__atomic_store_n(&words[RECORDS], calltap_record_make(CALLTAP_REC_LOST, 0, 2000), __ATOMIC_RELEASE);
+	assert_true(has_lost(bench, 7));
+	usleep(120000); /* two more looks */
+	finish(bench);
+	assert_int_equal(bench->result.lost, 7);
+	assert_int_equal(bench->instance.threads[0].row.lost, 7);
+	bench_destroy(bench);
+}
+
 /* The rest of an ended thread's ring is taken and the ring is free for the next one. */
 static void rings_of_ended_threads_are_freed(void **state)
 {
@@ -412,6 +451,7 @@ int main(void)
 		cmocka_unit_test(left_sub_buffers_are_taken),
 		cmocka_unit_test(what_lies_in_the_rings_is_counted),
 		cmocka_unit_test(overwritten_sub_buffers_are_counted),
+		cmocka_unit_test(losses_are_counted_once),
 		cmocka_unit_test(scribbled_counters_do_no_harm),
 		cmocka_unit_test(rings_of_ended_threads_are_freed),
 		cmocka_unit_test(a_shortage_is_answered_once),

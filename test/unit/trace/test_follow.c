@@ -167,7 +167,7 @@ static void what_nobody_asks_for_is_passed_over(void **state)
 {
 	struct growing growing;
 	struct maker maker;
-	uint64_t told = 0, seen = 0;
+	uint64_t told = 0, seen = 0, lost = 0;
 
 	put_rounds(&maker, 10);
 	grow(&growing, &maker, 300);
@@ -182,6 +182,9 @@ static void what_nobody_asks_for_is_passed_over(void **state)
 	}
 	assert_true(trace_follow_passed_over(growing.follow) > 0);
 	assert_true(told <= trace_follow_passed_over(growing.follow));
+	for (uint32_t i = 0; i < trace_thread_count(trace_follow_trace(growing.follow)); i++)
+		lost += trace_follow_lost(growing.follow, i);
+	assert_int_equal(lost, trace_follow_passed_over(growing.follow));
 	assert_int_equal(seen + trace_follow_passed_over(growing.follow), 500);
 	is_in_order(&growing);
 	let_go(&growing);
