@@ -1,8 +1,9 @@
 /*
  * CPUs: how many there are, and on which one a thread runs (tree.h).
  *
- * A record does not know its CPU.  The tool reads the one that the thread ran on last when it takes the record in, some
- * 100 ms later at the most: a thread that moves has the records of that time on its later CPU.  Context: host.
+ * A record does not know its CPU.  The tool reads the one that the thread ran on last when it takes the record in: some
+ * 100 ms later, or as much later as readers are behind (feed.c).  A thread that moves has the records of that time on
+ * its later CPU.  Context: host.
  */
 #include <stdio.h>
 #include <stdlib.h>
