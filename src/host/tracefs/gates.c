@@ -137,12 +137,12 @@ int gate_switch(struct tree_instance **gate, const struct gate_kind *kind, void 
 		return ret;
 	if (!on == !gate_is_open(*gate))
 		return (int)size;
-	if (ask_is_gone(open->instance, &diag))
-		return control_refuse(open, -ENODEV, diag.text, text, 0);
 	if (!on) {
 		gate_stop(*gate, kind->take, ctx);
 		return (int)size;
 	}
+	if (ask_is_gone(open->instance, &diag))
+		return control_refuse(open, -ENODEV, diag.text, text, 0);
 	ret = begin_anew(gate, open->instance->tree, kind, &diag);
 	return ret ? control_refuse(open, ret, diag.text, text, 0) : (int)size;
 }
