@@ -4,7 +4,7 @@
  *
  *     paced CALLS
  *
- * What it is late with it makes up for, so the mean is kept beside others on the machine.
+ * The program makes up for milliseconds that it was late for, so the mean pace is kept beside others on the machine.
  */
 #include <stdlib.h>
 #include <time.h>

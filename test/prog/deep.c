@@ -28,7 +28,7 @@ __attribute__((noinline)) void shallow(void)
 	__asm__ volatile("");
 }
 
-/* Its frame is larger than all others. */
+/* A function whose frame is larger than those of all others. */
 __attribute__((noinline)) void wide(void)
 {
 	volatile char here[10000];

@@ -215,6 +215,11 @@ static size_t kind_of(const char *key)
 	return kind;
 }
 
+static int refuse_kind(const char *key, struct calltap_diag *diag)
+{
+	return calltap_diag_set(diag, -EINVAL, "'%.60s' is no kind of filter", key);
+}
+
 static int take_match(struct request *request, const char *text, struct calltap_diag *diag)
 {
 	struct pattern_fault fault = {.column = 0};
@@ -235,7 +240,7 @@ static int take_filter(struct filter_set *filters, struct filter_set *asked, con
 		return filter_set_add(asked, FILTER_TRACE, text, diag);
 	}
 	if (kind == KINDS)
-		return calltap_diag_set(diag, -EINVAL, "'%.60s' is no kind of filter", word->key);
+		return refuse_kind(word->key, diag);
 	return word->value[0] ? filter_set_add(filters, kinds[kind].kind, word->value, diag) : 0;
 }
 
@@ -247,7 +252,7 @@ static int take_word(struct request *request, struct filter_set *filters, struct
 	if (strcmp(word->key, "pick") != 0)
 		return take_filter(filters, asked, word, diag);
 	request->picks = kind_of(word->value);
-	return 0;
+	return request->picks < KINDS ? 0 : refuse_kind(word->value, diag);
 }
 
 /* Look at the libraries that are asked for, if nothing has named them so far. */

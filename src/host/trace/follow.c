@@ -52,7 +52,7 @@ struct trace_follow {
 	uint64_t clock_ticks; /* of the last clock sample */
 	uint64_t ticks;	      /* all records up to this time were read */
 	uint64_t limit;	      /* events that are later wait */
-	uint64_t queued, queued_max, passed_over;
+	uint64_t queued, queued_max;
 	ZSTD_DCtx *zstd;
 	struct stream *streams;
 	uint32_t stream_count;
@@ -273,7 +273,6 @@ static int take_data(struct trace_follow *follow, uint64_t offset, const struct 
 	if (follow->queued + ref.stored > follow->queued_max) {
 		stream->passing += ref.head.count;
 		stream->passed += ref.head.count;
-		follow->passed_over += ref.head.count;
 		return 0;
 	}
 	piece = malloc(sizeof(*piece) + ref.stored);
@@ -439,5 +438,9 @@ uint64_t trace_follow_lost(const struct trace_follow *follow, uint32_t thread)
 
 uint64_t trace_follow_passed_over(const struct trace_follow *follow)
 {
-	return follow->passed_over;
+	uint64_t passed = 0;
+
+	for (uint32_t i = 0; i < follow->stream_count; i++)
+		passed += follow->streams[i].passed;
+	return passed;
 }

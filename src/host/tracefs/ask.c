@@ -350,7 +350,7 @@ static int ask_set(struct tree_instance *instance, const struct tree_words *chan
 	return ret;
 }
 
-/* Of "key=value", or of "key+=value": what was written to the file. */
+/* The part of a change, "key=value" or "key+=value", that the user wrote to the file: the value. */
 static const char *written_value(const char *change)
 {
 	const char *equals = strchr(change, '=');

@@ -46,18 +46,15 @@ uint64_t lines_address(struct tree_instance *instance, const struct tree_event *
 
 	if (!thread)
 		return 0;
-	if (event->function >= source->place_count) {
-		size_t count = trace_function_count(trace) > event->function ? trace_function_count(trace) : 0;
-		struct trace_place *places = count ? reallocarray(source->places, count, sizeof(*places)) : NULL;
+	if (event->function < trace_function_count(trace)) {
+		struct trace_place *places =
+			tree_grown(source->places, &source->place_count, event->function, sizeof(*places));
 
 		if (places) {
-			memset(places + source->place_count, 0, (count - source->place_count) * sizeof(*places));
 			source->places = places;
-			source->place_count = count;
+			known = &places[event->function];
 		}
 	}
-	if (event->function < source->place_count)
-		known = &source->places[event->function];
 	if (!trace_place_holds(trace, known, thread->process))
 		trace_place(trace, thread->process, event->function, event->ticks, known);
 	return known->address;
@@ -80,20 +77,18 @@ void lines_clear(struct tree_reading *reading)
 	*reading = (struct tree_reading){0};
 }
 
-/* What stands behind a symbol with the options sym-offset and sym-addr; size 0: it is not known. */
-static void put_offset(const struct tree_instance *instance, uint64_t offset, uint32_t size, struct tree_text *out)
+/* The option sym-offset: an offset in a function behind its name, and the function's size; 0 = that is not known. */
+static void put_offset(uint64_t offset, uint32_t size, struct tree_text *out)
 {
-	if (!options_has(instance, OPTION_SYM_OFFSET))
-		return;
 	tree_text_format(out, "+0x%llx", (unsigned long long)offset);
 	if (size)
 		tree_text_format(out, "/0x%x", size);
 }
 
-static void put_address(const struct tree_instance *instance, uint64_t address, struct tree_text *out)
+/* The option sym-addr. */
+static void put_address(uint64_t address, struct tree_text *out)
 {
-	if (options_has(instance, OPTION_SYM_ADDR))
-		tree_text_format(out, " <%016llx>", (unsigned long long)address);
+	tree_text_format(out, " <%016llx>", (unsigned long long)address);
 }
 
 static void put_function(struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
@@ -102,9 +97,10 @@ static void put_function(struct tree_instance *instance, const struct tree_event
 	const struct trace_function *function = trace ? trace_function(trace, event->function) : NULL;
 
 	tree_text_string(out, lines_symbol(instance, event->function));
-	put_offset(instance, 0, function ? function->size : 0, out);
+	if (options_has(instance, OPTION_SYM_OFFSET))
+		put_offset(0, function ? function->size : 0, out);
 	if (options_has(instance, OPTION_SYM_ADDR))
-		put_address(instance, lines_address(instance, event), out);
+		put_address(lines_address(instance, event), out);
 }
 
 /* The size of the function that the address lies in; 0 = it is none of the trace's. */
@@ -140,9 +136,9 @@ void lines_caller(const struct tree_instance *instance, const struct tree_event 
 		plus = NULL;
 	tree_text_string(out, name);
 	if (options_has(instance, OPTION_SYM_OFFSET))
-		put_offset(instance, plus ? strtoull(plus + 1, NULL, 16) : 0, size_at(trace, thread->process, event),
-			   out);
-	put_address(instance, event->extra, out);
+		put_offset(plus ? strtoull(plus + 1, NULL, 16) : 0, size_at(trace, thread->process, event), out);
+	if (options_has(instance, OPTION_SYM_ADDR))
+		put_address(event->extra, out);
 }
 
 /* Task, pid, CPU, flags and time. */

@@ -186,8 +186,10 @@ static void tell_rest(struct tree_instance *instance, const struct trace *trace)
 		const struct trace_event lost = {.ticks = source->last_ticks, .thread = i, .kind = CALLTAP_REC_LOST};
 		uint64_t untold = untold_of(source, i);
 
+		if (!untold)
+			continue;
 		source->taking = (struct tree_taking){&lost, source->last_ns, now_ns(), slot_of(instance, trace, i)};
-		if (!untold || source->taking.slot == UINT32_MAX)
+		if (source->taking.slot == UINT32_MAX)
 			continue;
 		note_told(source, i, untold);
 		put(instance, TREE_LOST, TRACE_NONE, untold, 0, NULL);

@@ -58,8 +58,7 @@ struct tracefs {
 	struct tree_open **opens; /* all that are open */
 	size_t open_count;
 	time_t since;
-	bool told_end;
-	uint64_t end_ns; /* when that was */
+	uint64_t end_ns; /* when it was seen that the session has ended; 0 = it has not */
 	bool counts;	 /* there is more for the profiler, or the stack tracer */
 	bool awaits;	 /* await_closing() is at work */
 };
@@ -718,11 +717,11 @@ static bool is_over(struct tracefs *tracefs)
 {
 	if (!tracefs->tree.over)
 		return false;
-	if (!tracefs->told_end && tracefs->options->ended)
-		tracefs->options->ended(tracefs->options->ctx);
-	if (!tracefs->told_end)
+	if (!tracefs->end_ns) {
 		tracefs->end_ns = now_ns();
-	tracefs->told_end = true;
+		if (tracefs->options->ended)
+			tracefs->options->ended(tracefs->options->ctx);
+	}
 	if (tracefs->options->keep)
 		return false;
 	/* A process that lives on was let go of, which somebody wanted, or executes another program. */

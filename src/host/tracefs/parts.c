@@ -99,7 +99,7 @@ void parts_name_slot(struct tree *tree, uint32_t slot, uint32_t pid, const char 
 	struct tree_slot *known = &tree->slots[slot];
 
 	known->pid = pid;
-	/* This comes with each record, a new name hardly ever. */
+	/* A name comes with each record, and is a new one hardly ever. */
 	if (strncmp(known->name, name, sizeof(known->name) - 1) != 0)
 		snprintf(known->name, sizeof(known->name), "%s", name);
 }

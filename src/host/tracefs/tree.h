@@ -427,7 +427,8 @@ typedef void gate_take(void *ctx, const struct tree_event *event);
 struct gate_kind {
 	const char *name;		     /* of the session's instance, behind the owner's name */
 	const char *settings[GATE_SETTINGS]; /* of that instance; NULL = no more */
-	/* Of one that a file switches on and off, for the whole tree; else NULL. */
+	/* The rest is for gate_switch(): a gate that a file switches on and off, for the whole tree.  Others have NULL.
+	 */
 	gate_take *take;
 	int (*filters)(struct tree *tree, struct tree_words *out); /* as settings, with which it begins */
 	void (*forget)(struct tree *tree);			   /* what a gate before it has told */
@@ -697,7 +698,10 @@ int buffer_read_stats(struct tree_open *open, struct tree_text *out);
 bool buffer_is_filled(const struct tree_instance *instance);
 /* Give the instance's store the room that the session's buffers have. */
 void buffer_limit(struct tree_instance *instance);
-/* The same, for readers that come for each page: the session is not asked again within some time. */
+/*
+ * The same for a reader, which comes for each page: the session's answer is taken for true for 50 ms, as each question
+ * is two messages.
+ */
 void buffer_limit_again(struct tree_instance *instance);
 
 /* marker.c: what the files trace_marker and trace_marker_raw take. */
@@ -742,7 +746,7 @@ bool stream_is_ready(struct tree_open *open);
 void stream_fill(struct tree_open *open, size_t offset, size_t size);
 /* Forget the first bytes of a stream that consumes. */
 void stream_taken(struct tree_open *open, size_t size);
-/* Who has the file open consumes events, or waits for some; nothing for a file that is no stream. */
+/* Note that the holder of the file consumes events, or waits for some.  A file that is no stream is passed over. */
 void stream_note_reader(struct tree_open *open);
 
 #endif

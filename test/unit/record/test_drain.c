@@ -164,7 +164,7 @@ static bool has_lost(struct bench *bench, uint64_t count)
 	return lost == count;
 }
 
-/* Who follows knows what a thread has lost before its next record tells; then it is not counted again. */
+/* A follower knows a thread's losses before the thread's next LOST record; that record does not count them again. */
 static void losses_are_counted_once(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_DROP);
