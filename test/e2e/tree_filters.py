@@ -140,7 +140,7 @@ def command_deeds(case):
         until("calls", lambda: tree.read("trace").count("leaf_3") > 5)
         expect("recurse:traceon:count=0\n" in tree.read(file), tree.read(file))
         tree.write(file, "leaf_3:stacktrace:2\n", append=True)
-        stack = "/* <stack trace>\n => leaf_3\n => once */\n"
+        stack = ": <stack trace>\n => leaf_3\n => once\n"
         until("stacks", lambda: tree.read("trace").count(stack) == 2)
         expect("leaf_3:stacktrace:count=0\n" in tree.read(file), tree.read(file))
         tree.write("current_tracer", "nop\n")

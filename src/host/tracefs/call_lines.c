@@ -10,6 +10,7 @@
 
 #include <host/text.h>
 
+#include "raw.h"
 #include "tree.h"
 
 void lines_time(uint64_t ns, struct tree_text *out)
@@ -146,7 +147,7 @@ static void put_context(const struct tree_instance *instance, const struct tree_
 {
 	const struct tree_slot *slot = &instance->tree->slots[event->slot];
 
-	tree_text_format(out, "%16s-%-7u ", slot->name, slot->tid);
+	tree_text_format(out, "%16s-%-7u ", lines_task(slot), slot->tid);
 	if (options_has(instance, OPTION_RECORD_TGID) && slot->pid)
 		tree_text_format(out, "(%7u) ", slot->pid);
 	else if (options_has(instance, OPTION_RECORD_TGID))
@@ -168,28 +169,6 @@ void lines_data(const struct tree_event *event, struct tree_text *out)
 	tree_text_format(out, "# %x buf:", number);
 	for (size_t i = sizeof(number); i < shown; i++)
 		tree_text_format(out, " %02x", i < event->extra ? (unsigned char)event->text[i] : 0u);
-}
-
-static void put_event(struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
-{
-	bool msg_only = event->kind == TREE_MARK && options_has(instance, OPTION_PRINTK_MSG_ONLY);
-
-	if (options_has(instance, OPTION_CONTEXT_INFO) && !msg_only)
-		put_context(instance, event, out);
-	if (event->kind == TREE_MARK) {
-		if (!msg_only && !event->extra)
-			tree_text_string(out, "tracing_mark_write: ");
-		tree_text_string(out, event->text);
-	} else if (event->kind == TREE_DATA) {
-		lines_data(event, out);
-	} else {
-		put_function(instance, event, out);
-		if (options_has(instance, OPTION_PRINT_PARENT)) {
-			tree_text_string(out, " <-");
-			lines_caller(instance, event, out);
-		}
-	}
-	tree_text_add(out, "\n", 1);
 }
 
 /* The number in the CPU's place: function_graph's lines are those of a slot (doc/design/tracefs.md). */
@@ -268,6 +247,79 @@ struct tree_store *lines_store(struct tree_reading *reading, struct tree_instanc
 	return reading->consumes ? &instance->store : &reading->store;
 }
 
+/* A mark of which the text alone is printed. */
+static bool is_bare(const struct tree_instance *instance, const struct tree_event *event)
+{
+	return event->kind == TREE_MARK && !event->extra && options_has(instance, OPTION_PRINTK_MSG_ONLY);
+}
+
+static bool is_stack(const struct tree_event *event)
+{
+	return event->kind == TREE_MARK && event->extra;
+}
+
+/* The time of the event that is read behind this one; its own if there is none. */
+static uint64_t time_of_next(struct tree_reading *reading, const struct tree_store *store,
+			     const struct tree_event *event)
+{
+	const uint64_t number = reading->next;
+	const struct tree_event *next;
+
+	do
+		reading->next++;
+	while ((next = next_event(reading, store)) && next->kind == TREE_LOST);
+	reading->next = number;
+	return next ? next->ns : event->ns;
+}
+
+/* The kernel's function that a mark is of. */
+static void put_marker(const struct tree_instance *instance, struct tree_text *out)
+{
+	tree_text_string(out, "tracing_mark_write");
+	if (options_has(instance, OPTION_SYM_OFFSET))
+		put_offset(0, 0, out);
+	if (options_has(instance, OPTION_SYM_ADDR))
+		put_address(RAW_MARK_ADDRESS, out);
+	tree_text_add(out, ": ", 2);
+}
+
+static void put_event(struct tree_reading *reading, struct tree_instance *instance, const struct tree_event *event,
+		      struct tree_text *out)
+{
+	bool msg_only = is_bare(instance, event);
+
+	if (msg_only || !options_has(instance, OPTION_CONTEXT_INFO))
+		;
+	else if (reading->latency)
+		other_latency(instance, event, reading->index - 1,
+			      time_of_next(reading, lines_store(reading, instance), event), out);
+	else
+		put_context(instance, event, out);
+	if (event->kind == TREE_MARK) {
+		if (!msg_only && !event->extra)
+			put_marker(instance, out);
+		tree_text_string(out, event->text);
+	} else if (event->kind == TREE_DATA) {
+		lines_data(event, out);
+	} else {
+		put_function(instance, event, out);
+		if (options_has(instance, OPTION_PRINT_PARENT)) {
+			tree_text_string(out, " <-");
+			lines_caller(instance, event, out);
+		}
+	}
+	tree_text_add(out, "\n", 1);
+}
+
+/* Does function_graph print the line?  It leaves calls and stacks to the other formats. */
+static bool is_of_graph(const struct tree_reading *reading, const struct tree_instance *instance,
+			const struct tree_event *event)
+{
+	if (event->kind == TREE_ENTRY || event->kind == TREE_EXIT)
+		return reading->graph || !other_is_chosen(instance);
+	return reading->graph && event->kind != TREE_CALL && !is_stack(event);
+}
+
 bool lines_next(struct tree_reading *reading, struct tree_instance *instance, struct tree_text *out)
 {
 	struct tree_event *event = next_event(reading, lines_store(reading, instance));
@@ -278,11 +330,13 @@ bool lines_next(struct tree_reading *reading, struct tree_instance *instance, st
 	put_missed(reading, &instance->store, event, out);
 	if (event->kind == TREE_LOST) {
 		put_lost(shown_number(reading, event), event->extra, out);
-	} else if (reading->graph ? event->kind != TREE_CALL : event->kind == TREE_ENTRY || event->kind == TREE_EXIT) {
+	} else if (is_of_graph(reading, instance, event)) {
 		graph_line(reading, instance, event, out);
+	} else if (other_is_chosen(instance) && !is_bare(instance, event)) {
+		other_line(instance, event, out);
 	} else {
 		put_started(reading, instance, event, out);
-		put_event(instance, event, out);
+		put_event(reading, instance, event, out);
 	}
 	reading->next++;
 	return true;
@@ -316,17 +370,23 @@ static void put_tracer(struct tree_instance *instance, char *tracer, size_t size
 	tree_text_format(out, "# tracer: %s\n#\n", tracer[0] ? tracer : "nop");
 }
 
-void lines_header(struct tree_instance *instance, const struct tree_store *store, struct tree_text *out)
+void lines_header(struct tree_instance *instance, const struct tree_store *store, bool latency, struct tree_text *out)
 {
+	bool verbose = options_has(instance, OPTION_VERBOSE), graph;
 	char tracer[64];
 
 	put_tracer(instance, tracer, sizeof(tracer), out);
-	if (!options_has(instance, OPTION_CONTEXT_INFO))
+	graph = !strcmp(tracer, "function_graph");
+	if (!options_has(instance, OPTION_CONTEXT_INFO) || (latency && store->first == store->end))
 		return;
-	if (!strcmp(tracer, "function_graph")) {
-		graph_header(instance, out);
+	if (latency)
+		other_latency_header(instance, store, tracer, out);
+	if (graph)
+		graph_header(instance, latency, out);
+	else if (latency && !verbose)
+		other_latency_columns(out);
+	if (graph || latency || verbose)
 		return;
-	}
 	tree_text_format(out, "# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n#\n",
 			 (unsigned long long)store->entries, (unsigned long long)store->written,
 			 cpus_count(instance->tree));

@@ -211,13 +211,14 @@ int control_write_clock(struct tree_open *open, const char *text, size_t size)
 	return control_refuse(open, -EINVAL, "the clocks are mono, local and global", text, (int)start);
 }
 
-/* Options of function_graph are listed while that is the tracer. */
+/* Options of a tracer are listed while that is the instance's. */
 int control_read_options(struct tree_open *open, struct tree_text *out)
 {
-	bool graph = ask_is_graph(open->instance);
+	char tracer[64];
 
+	ask_value(open->instance, "tracer", tracer, sizeof(tracer));
 	for (unsigned i = 0; i < TREE_OPTIONS; i++) {
-		if (graph || i < OPTION_FUNCGRAPH_CPU)
+		if (options_is_listed(i, tracer))
 			tree_text_format(out, "%s%s\n", options_has(open->instance, i) ? "" : "no", options_name(i));
 	}
 	return 0;

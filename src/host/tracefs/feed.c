@@ -39,6 +39,7 @@ static uint32_t slot_of(struct tree_instance *instance, const struct trace *trac
 	if (slot == UINT32_MAX)
 		return slot;
 	source->slots[index] = slot + 1;
+	instance->tree->slots[slot].named |= options_has(instance, OPTION_RECORD_CMD);
 	if (thread && thread->name[0])
 		parts_name_slot(instance->tree, slot, process ? process->pid : 0, thread->name);
 	return slot;
@@ -46,7 +47,8 @@ static uint32_t slot_of(struct tree_instance *instance, const struct trace *trac
 
 static bool is_kept(const struct tree_instance *instance, uint64_t ns)
 {
-	return ns > instance->clear_ns && (ns <= instance->off_ns || ns > instance->on_ns);
+	return ns > instance->clear_ns && (ns <= instance->off_ns || ns > instance->on_ns) &&
+	       (ns <= instance->pause_ns || ns > instance->resume_ns);
 }
 
 static bool is_wanted(const struct tree_instance *instance, uint64_t ns, uint32_t slot, uint32_t cpu)
@@ -357,7 +359,24 @@ void source_settle(struct tree_instance *instance)
 void source_forget(struct tree_instance *instance)
 {
 	store_clear(&instance->store);
-	instance->clear_ns = now_ns();
+	instance->clear_ns = instance->emptied_ns = now_ns();
+}
+
+/* The span of a pause before this one is known as long as records of it can come. */
+void source_pause(struct tree_instance *instance)
+{
+	if (instance->pauses++)
+		return;
+	if (source_known_ns(instance) < instance->resume_ns)
+		source_settle(instance);
+	instance->pause_ns = now_ns();
+	instance->resume_ns = UINT64_MAX;
+}
+
+void source_resume(struct tree_instance *instance)
+{
+	if (!--instance->pauses)
+		instance->resume_ns = now_ns();
 }
 
 void source_forget_cpu(struct tree_instance *instance, uint32_t cpu)
@@ -401,6 +420,7 @@ int source_mark(struct tree_instance *instance, pid_t tid, enum tree_kind kind, 
 		name[strcspn(name, "\n")] = 0;
 		parts_name_slot(instance->tree, slot, (uint32_t)(pid ? pid : tid), name);
 	}
+	instance->tree->slots[slot].named |= options_has(instance, OPTION_RECORD_CMD);
 	mark->event = (struct tree_event){.ns = now_ns(),
 					  .text = text,
 					  .extra = size,

@@ -13,7 +13,29 @@
 #define PROC_WIDTH 14
 #define NAME_WIDTH 7
 
-void graph_header(const struct tree_instance *instance, struct tree_text *out)
+/* Widths of columns above the flags of the latency format. */
+#define ABSTIME_COLUMN 16
+#define CPU_COLUMN     4
+#define PROC_COLUMN    17
+
+/* The columns that stand in front of the flags have this width. */
+static void put_flags_header(const struct tree_instance *instance, struct tree_text *out)
+{
+	static const char *const lines[] = {"  _-----=> irqs-off        \n", " / _----=> need-resched    \n",
+					    "| / _---=> hardirq/softirq \n", "|| / _--=> preempt-depth   \n",
+					    "||| /                      \n"};
+	size_t width = options_has(instance, OPTION_FUNCGRAPH_ABSTIME) ? ABSTIME_COLUMN : 0;
+
+	width += options_has(instance, OPTION_FUNCGRAPH_CPU) ? CPU_COLUMN : 0;
+	width += options_has(instance, OPTION_FUNCGRAPH_PROC) ? PROC_COLUMN : 0;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		tree_text_add(out, "#", 1);
+		tree_text_fill(out, ' ', width);
+		tree_text_string(out, lines[i]);
+	}
+}
+
+void graph_header(const struct tree_instance *instance, bool latency, struct tree_text *out)
 {
 	static const struct {
 		enum tree_option option;
@@ -22,13 +44,17 @@ void graph_header(const struct tree_instance *instance, struct tree_text *out)
 		{OPTION_FUNCGRAPH_ABSTIME, "     TIME       ", "      |         "},
 		{OPTION_FUNCGRAPH_CPU, " CPU", " |  "},
 		{OPTION_FUNCGRAPH_PROC, "  TASK/PID       ", "   |    |        "},
+		{OPTION_LATENCY_FORMAT, "||||   ", "||||   "},
 		{OPTION_FUNCGRAPH_DURATION, "  DURATION   ", "   |   |      "},
 	};
 
+	if (latency)
+		put_flags_header(instance, out);
 	for (int line = 0; line < 2; line++) {
 		tree_text_add(out, "#", 1);
 		for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
-			if (options_has(instance, columns[i].option))
+			if (columns[i].option == OPTION_LATENCY_FORMAT ? latency
+								       : options_has(instance, columns[i].option))
 				tree_text_string(out, line ? columns[i].mark : columns[i].title);
 		tree_text_string(out, line ? "               |   |   |   |\n" : "               FUNCTION CALLS\n");
 	}
@@ -46,11 +72,11 @@ static int digits(uint32_t number)
 /* "name-pid" in the middle of its column. */
 static void put_proc(const struct tree_slot *slot, struct tree_text *out)
 {
-	int length = (int)strnlen(slot->name, NAME_WIDTH) + 1 + digits(slot->tid);
+	int length = (int)strnlen(lines_task(slot), NAME_WIDTH) + 1 + digits(slot->tid);
 	int spaces = length < PROC_WIDTH ? PROC_WIDTH - length : 0;
 
 	tree_text_fill(out, ' ', (size_t)(spaces / 2));
-	tree_text_format(out, "%.*s-%u", NAME_WIDTH, slot->name, slot->tid);
+	tree_text_format(out, "%.*s-%u", NAME_WIDTH, lines_task(slot), slot->tid);
 	tree_text_fill(out, ' ', (size_t)(spaces - spaces / 2));
 	tree_text_string(out, " | ");
 }
@@ -69,6 +95,8 @@ static void put_context(const struct tree_instance *instance, const struct tree_
 		tree_text_format(out, " %*u) ", digits(tree->slot_count ? tree->slot_count - 1 : 0), event->slot);
 	if (options_has(instance, OPTION_FUNCGRAPH_PROC))
 		put_proc(&tree->slots[event->slot], out);
+	if (options_has(instance, OPTION_LATENCY_FORMAT))
+		tree_text_string(out, " ..... | ");
 }
 
 /* Microseconds with up to seven digits in all. */

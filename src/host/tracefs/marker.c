@@ -18,7 +18,7 @@ static int look(struct tree_instance *instance)
 {
 	if (!options_has(instance, OPTION_MARKERS))
 		return -EINVAL;
-	return ask_is_tracing(instance) ? 0 : -EBADF;
+	return ask_is_tracing(instance) && !instance->pauses ? 0 : -EBADF;
 }
 
 int marker_write(struct tree_open *open, const char *text, size_t size)

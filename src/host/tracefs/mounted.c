@@ -513,6 +513,8 @@ static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *in
 
 static bool has_more(struct tree_open *open)
 {
+	if (options_has(open->instance, OPTION_BLOCK))
+		return true; /* its reader waits in read() */
 	if (open->row && open->row->stream == STREAM_RAW)
 		return raw_is_ready(open, true);
 	return !is_pipe(open->row) || stream_is_ready(open);

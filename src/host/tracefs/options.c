@@ -1,28 +1,39 @@
-/* The options of an instance: names and defaults, those of the kernel (tree.h).  Context: host. */
+/* The options of an instance: names, defaults and order are those of the kernel (tree.h).  Context: host. */
+#include <string.h>
+
 #include "tree.h"
 
 static const struct {
 	const char *name;
 	bool on;
+	const char *tracer; /* whose option it is; NULL = of all */
 } table[TREE_OPTIONS] = {
-	[OPTION_PRINT_PARENT] = {"print-parent", true},
-	[OPTION_SYM_OFFSET] = {"sym-offset", false},
-	[OPTION_SYM_ADDR] = {"sym-addr", false},
-	[OPTION_ANNOTATE] = {"annotate", true},
-	[OPTION_CONTEXT_INFO] = {"context-info", true},
-	[OPTION_IRQ_INFO] = {"irq-info", true},
-	[OPTION_RECORD_TGID] = {"record-tgid", false},
-	[OPTION_MARKERS] = {"markers", true},
-	[OPTION_OVERWRITE] = {"overwrite", true},
-	[OPTION_PRINTK_MSG_ONLY] = {"printk-msg-only", false},
-	[OPTION_DISABLE_ON_FREE] = {"disable_on_free", false},
-	[OPTION_FUNCGRAPH_CPU] = {"funcgraph-cpu", true},
-	[OPTION_FUNCGRAPH_OVERHEAD] = {"funcgraph-overhead", true},
-	[OPTION_FUNCGRAPH_PROC] = {"funcgraph-proc", false},
-	[OPTION_FUNCGRAPH_DURATION] = {"funcgraph-duration", true},
-	[OPTION_FUNCGRAPH_ABSTIME] = {"funcgraph-abstime", false},
-	[OPTION_FUNCGRAPH_TAIL] = {"funcgraph-tail", false},
-	[OPTION_GRAPH_TIME] = {"graph-time", true},
+	[OPTION_PRINT_PARENT] = {"print-parent", true, NULL},
+	[OPTION_SYM_OFFSET] = {"sym-offset", false, NULL},
+	[OPTION_SYM_ADDR] = {"sym-addr", false, NULL},
+	[OPTION_VERBOSE] = {"verbose", false, NULL},
+	[OPTION_RAW] = {"raw", false, NULL},
+	[OPTION_HEX] = {"hex", false, NULL},
+	[OPTION_BIN] = {"bin", false, NULL},
+	[OPTION_BLOCK] = {"block", false, NULL},
+	[OPTION_ANNOTATE] = {"annotate", true, NULL},
+	[OPTION_PRINTK_MSG_ONLY] = {"printk-msg-only", false, NULL},
+	[OPTION_CONTEXT_INFO] = {"context-info", true, NULL},
+	[OPTION_LATENCY_FORMAT] = {"latency-format", false, NULL},
+	[OPTION_RECORD_CMD] = {"record-cmd", true, NULL},
+	[OPTION_RECORD_TGID] = {"record-tgid", false, NULL},
+	[OPTION_OVERWRITE] = {"overwrite", true, NULL},
+	[OPTION_DISABLE_ON_FREE] = {"disable_on_free", false, NULL},
+	[OPTION_IRQ_INFO] = {"irq-info", true, NULL},
+	[OPTION_MARKERS] = {"markers", true, NULL},
+	[OPTION_PAUSE_ON_TRACE] = {"pause-on-trace", false, NULL},
+	[OPTION_FUNCGRAPH_CPU] = {"funcgraph-cpu", true, "function_graph"},
+	[OPTION_FUNCGRAPH_OVERHEAD] = {"funcgraph-overhead", true, "function_graph"},
+	[OPTION_FUNCGRAPH_PROC] = {"funcgraph-proc", false, "function_graph"},
+	[OPTION_FUNCGRAPH_DURATION] = {"funcgraph-duration", true, "function_graph"},
+	[OPTION_FUNCGRAPH_ABSTIME] = {"funcgraph-abstime", false, "function_graph"},
+	[OPTION_FUNCGRAPH_TAIL] = {"funcgraph-tail", false, "function_graph"},
+	[OPTION_GRAPH_TIME] = {"graph-time", true, "function_graph"},
 };
 
 uint32_t options_default(void)
@@ -37,6 +48,11 @@ uint32_t options_default(void)
 const char *options_name(enum tree_option option)
 {
 	return option < TREE_OPTIONS ? table[option].name : NULL;
+}
+
+bool options_is_listed(enum tree_option option, const char *tracer)
+{
+	return !table[option].tracer || !strcmp(table[option].tracer, tracer);
 }
 
 void options_set(struct tree_instance *instance, enum tree_option option, bool on)

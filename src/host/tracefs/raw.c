@@ -42,7 +42,7 @@ static void put64(unsigned char *at, uint64_t value)
 	memcpy(at, &value, sizeof(value));
 }
 
-static uint16_t id_of(const struct tree_event *event)
+unsigned raw_id_of(const struct tree_event *event)
 {
 	return event->kind == TREE_CALL	   ? RAW_FUNCTION
 	       : event->kind == TREE_ENTRY ? RAW_ENTRY
@@ -55,7 +55,7 @@ static void put_payload(unsigned char *at, struct tree_instance *instance, const
 {
 	uint64_t took = event->extra == UINT64_MAX ? 0 : event->extra; /* its entry is not known */
 
-	put16(at, id_of(event));
+	put16(at, (uint16_t)raw_id_of(event));
 	put32(at + 4, instance->tree->slots[event->slot].tid);
 	at += STORE_COMMON;
 	if (event->kind == TREE_MARK) {

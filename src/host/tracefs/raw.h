@@ -17,7 +17,11 @@
 /* The kernel's ids of its tracers' events. */
 enum raw_id { RAW_FUNCTION = 1, RAW_PRINT = 5, RAW_EXIT = 10, RAW_ENTRY = 11, RAW_DATA = 18 };
 
+struct tree_event;
 struct tree_open;
+
+/* The id of the event's kind. */
+unsigned raw_id_of(const struct tree_event *event);
 
 int raw_begin(struct tree_open *open);
 void raw_end(struct tree_open *open);

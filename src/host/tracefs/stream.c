@@ -10,12 +10,17 @@
 
 #include "tree.h"
 
+/* With pause-on-trace nothing is kept as long as somebody who may read has the file open. */
 int stream_begin_trace(struct tree_open *open)
 {
+	open->reading.latency = options_has(open->instance, OPTION_LATENCY_FORMAT);
+	open->reading.pauses = open_reads(open) && options_has(open->instance, OPTION_PAUSE_ON_TRACE);
 	if (open_truncates(open, O_TRUNC) && open->reading.cpu == READING_ALL)
 		source_forget(open->instance);
 	else if (open_truncates(open, O_TRUNC))
 		source_forget_cpu(open->instance, open->reading.cpu);
+	if (open->reading.pauses)
+		source_pause(open->instance);
 	return 0;
 }
 
@@ -45,12 +50,14 @@ int stream_begin_pipe(struct tree_open *open)
 		instance->cpu_pipes[cpu] = true;
 	instance->pipes++;
 	open->reading.consumes = true;
+	open->reading.latency = options_has(instance, OPTION_LATENCY_FORMAT);
 	return 0;
 }
 
 int stream_begin_snapshot(struct tree_open *open)
 {
 	open->reading.snapshot = true;
+	open->reading.latency = options_has(open->instance, OPTION_LATENCY_FORMAT);
 	return 0;
 }
 
@@ -90,6 +97,13 @@ void stream_end(struct tree_open *open)
 		instance->cpu_pipes[open->reading.cpu] = false;
 	instance->pipes -= open->reading.consumes;
 	lines_clear(&open->reading);
+}
+
+void stream_end_trace(struct tree_open *open)
+{
+	if (open->reading.pauses)
+		source_resume(open->instance);
+	stream_end(open);
 }
 
 int stream_refuse_snapshot(struct tree_open *open, const char *text, size_t size)
@@ -143,7 +157,7 @@ static void begin_copy(struct tree_open *open)
 		lines_snapshot_help(instance, &open->text);
 		return;
 	}
-	lines_header(instance, store, &open->text);
+	lines_header(instance, store, reading->latency, &open->text);
 	open->text.failed |= store_copy(&reading->store, store) != 0;
 }
 

@@ -153,6 +153,7 @@ void store_destroy(struct tree_store *store);
 struct tree_slot {
 	uint32_t tid, pid;
 	char name[17];
+	bool named;	 /* something of it was recorded with record-cmd */
 	uint16_t cpu;	 /* that the thread ran on last */
 	uint64_t cpu_ns; /* when that was read */
 };
@@ -225,6 +226,10 @@ struct tree_instance {
 	uint64_t clear_ns;	 /* events up to then are left out */
 	uint64_t off_ns, on_ns;	 /* likewise, later than off_ns, up to on_ns; both 0 = none */
 	uint64_t changed_ns;	 /* when the tracer was changed: calls that are older belong to another one */
+	uint64_t emptied_ns;	 /* when the buffer was empty last; the times of latency-format begin there */
+	uint32_t pauses;	 /* open files for which nothing is kept (pause-on-trace) */
+	uint64_t pause_ns;	 /* events later than that, up to resume_ns, are left out; both 0 = none */
+	uint64_t resume_ns;	 /* UINT64_MAX while there are pauses */
 	uint32_t options;	 /* bits by the table of options.c */
 	uint32_t clock;		 /* by the table of controls.c */
 	uint32_t percent;	 /* buffer_percent */
@@ -352,19 +357,27 @@ int errors_note(struct tree *tree, const char *file, int error, const char *text
 void errors_print(struct tree *tree, struct tree_text *out);
 void errors_clear(struct tree *tree);
 
-/* options.c */
+/* options.c: in the kernel's order. */
 enum tree_option {
 	OPTION_PRINT_PARENT,
 	OPTION_SYM_OFFSET,
 	OPTION_SYM_ADDR,
+	OPTION_VERBOSE,
+	OPTION_RAW,
+	OPTION_HEX,
+	OPTION_BIN,
+	OPTION_BLOCK,
 	OPTION_ANNOTATE,
-	OPTION_CONTEXT_INFO,
-	OPTION_IRQ_INFO,
-	OPTION_RECORD_TGID,
-	OPTION_MARKERS,
-	OPTION_OVERWRITE,
 	OPTION_PRINTK_MSG_ONLY,
+	OPTION_CONTEXT_INFO,
+	OPTION_LATENCY_FORMAT,
+	OPTION_RECORD_CMD,
+	OPTION_RECORD_TGID,
+	OPTION_OVERWRITE,
 	OPTION_DISABLE_ON_FREE,
+	OPTION_IRQ_INFO,
+	OPTION_MARKERS,
+	OPTION_PAUSE_ON_TRACE,
 	OPTION_FUNCGRAPH_CPU,
 	OPTION_FUNCGRAPH_OVERHEAD,
 	OPTION_FUNCGRAPH_PROC,
@@ -377,6 +390,8 @@ enum tree_option {
 
 uint32_t options_default(void);
 const char *options_name(enum tree_option option);
+/* Does trace_options list it while that is the instance's tracer? */
+bool options_is_listed(enum tree_option option, const char *tracer);
 static inline bool options_has(const struct tree_instance *instance, enum tree_option option)
 {
 	return instance->options & 1u << option;
@@ -400,6 +415,9 @@ void source_settle(struct tree_instance *instance);
 void source_forget(struct tree_instance *instance);
 /* Leave out those of a CPU, as far as they have come. */
 void source_forget_cpu(struct tree_instance *instance, uint32_t cpu);
+/* Leave out what comes from now on, up to the end of the last such pause. */
+void source_pause(struct tree_instance *instance);
+void source_resume(struct tree_instance *instance);
 /* Put the marks that are older than that into the store. */
 void source_put_marks(struct tree_instance *instance, uint64_t until_ns);
 /* A stack at a call that another source has told of; takes text over. */
@@ -508,12 +526,14 @@ struct tree_reading {
 	bool consumes;		 /* what is printed is gone */
 	bool snapshot;		 /* of the snapshot */
 	bool graph;		 /* lines are those of function_graph */
+	bool latency;		 /* they are in the latency format, as the option was at the open */
+	bool pauses;		 /* nothing is kept as long as it is open */
 	uint32_t cpu;		 /* of this CPU alone, or READING_ALL */
 };
 #define READING_ALL UINT32_MAX
 
 /* lines.c, graph_lines.c */
-void lines_header(struct tree_instance *instance, const struct tree_store *store, struct tree_text *out);
+void lines_header(struct tree_instance *instance, const struct tree_store *store, bool latency, struct tree_text *out);
 /* What the snapshot's file says while the snapshot is empty. */
 void lines_snapshot_help(struct tree_instance *instance, struct tree_text *out);
 /* Print the next event: false = there is none. */
@@ -522,6 +542,11 @@ void lines_clear(struct tree_reading *reading);
 /* The events that are read: the instance's, or those that it had. */
 struct tree_store *lines_store(struct tree_reading *reading, struct tree_instance *instance);
 void lines_time(uint64_t ns, struct tree_text *out);
+/* The name of a thread, as far as it was recorded. */
+static inline const char *lines_task(const struct tree_slot *slot)
+{
+	return slot->named ? slot->name : "<...>";
+}
 /* The name of the function that a CALL comes from, by the trace or by the object's file. */
 void lines_caller(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out);
 /* What was written to trace_marker_raw. */
@@ -534,7 +559,21 @@ const char *lines_symbol(const struct tree_instance *instance, uint32_t function
 void lines_function(const struct tree_instance *instance, uint32_t function, struct tree_text *out);
 /* "12.345 us ", as wide as the kernel prints it. */
 void lines_duration(uint64_t ns, struct tree_text *out);
-void graph_header(const struct tree_instance *instance, struct tree_text *out);
+
+/* other_lines.c: the formats of raw, hex, bin and latency-format. */
+/* Is the default format not the one that options choose? */
+bool other_is_chosen(const struct tree_instance *instance);
+/* A whole line, but for its end, which bin has none of. */
+void other_line(struct tree_instance *instance, const struct tree_event *event, struct tree_text *out);
+/* latency-format: what stands in front of the event, the index-th; next_ns: the time of the event behind it. */
+void other_latency(const struct tree_instance *instance, const struct tree_event *event, uint64_t index,
+		   uint64_t next_ns, struct tree_text *out);
+/* What is printed above all else, and above the columns of the default format. */
+void other_latency_header(struct tree_instance *instance, const struct tree_store *store, const char *tracer,
+			  struct tree_text *out);
+void other_latency_columns(struct tree_text *out);
+
+void graph_header(const struct tree_instance *instance, bool latency, struct tree_text *out);
 void graph_line(struct tree_reading *reading, struct tree_instance *instance, struct tree_event *event,
 		struct tree_text *out);
 
@@ -653,6 +692,11 @@ static inline bool open_writes(const struct tree_open *open)
 	return (open->flags & 3) != 0;
 }
 
+static inline bool open_reads(const struct tree_open *open)
+{
+	return (open->flags & 3) != 1; /* O_WRONLY */
+}
+
 static inline bool open_truncates(const struct tree_open *open, int o_trunc)
 {
 	return open_writes(open) && open->flags & o_trunc;
@@ -739,6 +783,7 @@ int stream_refuse_snapshot(struct tree_open *open, const char *text, size_t size
 /* What the buffer holds becomes the snapshot, and the other way round. */
 void stream_take_snapshot(struct tree_instance *instance);
 void stream_end(struct tree_open *open);
+void stream_end_trace(struct tree_open *open);
 int stream_write_trace(struct tree_open *open, const char *text, size_t size);
 /* True if a read of this place need not wait. */
 bool stream_is_ready(struct tree_open *open);
