@@ -249,7 +249,65 @@ def options_of(tree, tracer):
     return names
 
 
+STACK = re.compile(r"^.*: (\w+) <-(\S+)\n(.*): <stack trace>\n((?: => .*\n)+)", re.M)
+USER_STACK = re.compile(r"^.*: (\w+) <-\S+\n.*: <user stack trace>\n((?: => .*\n)+)", re.M)
+
+
+def stacks(case):
+    """func_stack_trace: below each call the functions that its thread has open; userstacktrace: by their files."""
+    with mounted(case) as (program, tree):
+        tree.write("set_ftrace_filter", "leaf_1 leaf_3 recurse\n")
+        tree.write("current_tracer", "function\n")
+        tree.write("options/func_stack_trace", "1\n")
+        for place in ("instances/other/",):
+            os.mkdir(tree.path(place))
+            tree.write(place + "options/func_stack_trace", "1\n")
+            tree.write(place + "set_ftrace_filter", "leaf_2\n")
+            tree.write(place + "current_tracer", "function\n")
+            until("stacks", lambda place=place: len(STACK.findall(tree.read(place + "trace"))) > 20)
+        tree.write("trace", "\n")
+        until("stacks", lambda: len(STACK.findall(tree.read("trace"))) > 200 and len(STACK.findall(tree.read("instances/other/trace"))) > 20)
+        tree.write("tracing_on", "0\n")
+        text, deepest = tree.read("trace"), 0
+        found = STACK.findall(text)
+        expect(len(found) == text.count(" <-") == text.count(": <stack trace>"), "a call has no stack, or a stack no call")
+        for name, caller, context, rest in found:
+            lines = [line[4:] for line in rest.splitlines()]
+            expect(lines[:2] == [name, caller], f"{name} <-{caller}: {lines}")
+            expect(CALL_LINE.match(f"{context}: x <-y"), f"{context!r}")
+            deepest = max(deepest, lines.count("recurse"))
+            if name != "recurse" and caller == "once":
+                expect(lines[2:] in (["work"], []), f"{name}: {lines}")  # [] where work() was left out by the compiler
+            if name == "recurse":
+                expect(lines[lines.count("recurse")] == "once", f"{lines}")
+        expect(deepest > 1, "no stack is that of a recursion")
+        tree.write("options/sym-offset", "1\n")
+        expect(re.search(r" => leaf_1\+0x0/0x[0-9a-f]+\n => once\+0x[0-9a-f]+/0x[0-9a-f]+\n", tree.read("trace")), "no offsets")
+        tree.write("options/sym-offset", "0\n")
+        tree.write("options/func_stack_trace", "0\n")
+        tree.write("options/userstacktrace", "1\n")
+        tree.write("trace", "\n")
+        tree.write("tracing_on", "1\n")
+        until("stacks", lambda: len(USER_STACK.findall(tree.read("trace"))) > 20)
+        tree.write("tracing_on", "0\n")
+        numbers = USER_STACK.findall(tree.read("trace"))
+        tree.write("options/sym-userobj", "1\n")
+        names = USER_STACK.findall(tree.read("trace"))
+        maps = [line.split() for line in open(f"/proc/{program.pid}/maps", encoding="utf-8")]
+        expect(len(numbers) == len(names) and "<stack trace>" not in tree.read("trace"), "stacks of the other option")
+        for (_, plain), (_, named) in zip(numbers, names):
+            plain, named = plain.splitlines(), named.splitlines()
+            expect(2 <= len(plain) == len(named) <= 8, f"{plain}, {named}")
+            for line, shown in zip(plain, named):
+                address = int(re.fullmatch(r" =>  <([0-9a-f]{16})>", line)[1], 16)
+                low, path = next((int(words[0].split("-")[0], 16), words[5]) for words in maps
+                                 if int(words[0].split("-")[0], 16) <= address < int(words[0].split("-")[1], 16))
+                expect(shown == f" => {path}[+0x{address - low:x}]", f"{line}, {shown}")
+        tree.write("current_tracer", "nop\n")
+
+
 SINGLE = {
+    "tracefs-func-stacks": stacks,
     "tracefs-formats": formats,
     "tracefs-format-of-calls": calls,
     "tracefs-pause": pauses,

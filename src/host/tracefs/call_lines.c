@@ -105,29 +105,30 @@ static void put_function(struct tree_instance *instance, const struct tree_event
 }
 
 /* The size of the function that the address lies in; 0 = it is none of the trace's. */
-static uint32_t size_at(const struct trace *trace, uint32_t process, const struct tree_event *event)
+static uint32_t size_at(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks)
 {
 	const struct trace_function *function;
 	struct trace_resolved resolved;
 
-	trace_resolve(trace, process, event->extra, event->ticks, &resolved);
+	trace_resolve(trace, process, address, ticks, &resolved);
 	function = trace_function(trace, resolved.function);
 	return function ? function->size : 0;
 }
 
-void lines_caller(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
+void lines_place(const struct tree_instance *instance, const struct tree_event *event, uint64_t address,
+		 struct tree_text *out)
 {
 	const struct trace *trace = instance->source.follow ? trace_follow_trace(instance->source.follow) : NULL;
 	const struct trace_thread *thread = trace ? trace_thread(trace, event->thread) : NULL;
 	char name[512];
 	char *plus;
 
-	if (!event->extra) {
+	if (!address) {
 		tree_text_add(out, "0", 1);
 		return;
 	}
-	if (!thread || !trace_name_address(trace, thread->process, event->extra, event->ticks, name, sizeof(name))) {
-		tree_text_format(out, "0x%08llx", (unsigned long long)event->extra);
+	if (!thread || !trace_name_address(trace, thread->process, address, event->ticks, name, sizeof(name))) {
+		tree_text_format(out, "0x%08llx", (unsigned long long)address);
 		return;
 	}
 	plus = strrchr(name, '+');
@@ -137,9 +138,15 @@ void lines_caller(const struct tree_instance *instance, const struct tree_event 
 		plus = NULL;
 	tree_text_string(out, name);
 	if (options_has(instance, OPTION_SYM_OFFSET))
-		put_offset(plus ? strtoull(plus + 1, NULL, 16) : 0, size_at(trace, thread->process, event), out);
+		put_offset(plus ? strtoull(plus + 1, NULL, 16) : 0,
+			   size_at(trace, thread->process, address, event->ticks), out);
 	if (options_has(instance, OPTION_SYM_ADDR))
-		put_address(event->extra, out);
+		put_address(address, out);
+}
+
+void lines_caller(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
+{
+	lines_place(instance, event, event->extra, out);
 }
 
 /* Task, pid, CPU, flags and time. */
@@ -255,7 +262,8 @@ static bool is_bare(const struct tree_instance *instance, const struct tree_even
 
 static bool is_stack(const struct tree_event *event)
 {
-	return event->kind == TREE_MARK && event->extra;
+	return event->kind == TREE_STACK || event->kind == TREE_USER_STACK ||
+	       (event->kind == TREE_MARK && event->extra);
 }
 
 /* The time of the event that is read behind this one; its own if there is none. */
@@ -301,6 +309,8 @@ static void put_event(struct tree_reading *reading, struct tree_instance *instan
 		tree_text_string(out, event->text);
 	} else if (event->kind == TREE_DATA) {
 		lines_data(event, out);
+	} else if (is_stack(event)) {
+		lines_stack(instance, event, out);
 	} else {
 		put_function(instance, event, out);
 		if (options_has(instance, OPTION_PRINT_PARENT)) {

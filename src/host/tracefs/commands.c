@@ -222,7 +222,6 @@ static int steer_gate(struct tree_instance *instance, const struct commands *com
 		gate_end(&instance->commands->gate); /* somebody else has ended it */
 	if (!ret && !filters.count) {
 		gate_end(&instance->commands->gate);
-		trace_follow_limit(instance->source.follow, UINT64_MAX);
 	} else if (!ret && instance->commands->gate) {
 		ret = ask_add_values(&changes, "trace", &filters);
 		if (!ret)
@@ -247,7 +246,7 @@ static int make_room(struct tree_instance *instance)
 	if (!instance->commands)
 		return -ENOMEM;
 	instance->commands->on = instance->commands->before = ask_is_tracing(instance);
-	instance->beside = &beside;
+	instance->besides[BESIDE_COMMANDS] = &beside;
 	return 0;
 }
 
@@ -491,18 +490,6 @@ static void reach(struct tree_instance *instance, uint64_t until_ticks)
 	}
 }
 
-/* Up to when all calls of the gate are in its store. */
-static uint64_t known_ticks(const struct tree_instance *gate)
-{
-	const struct tree_source *source = &gate->source;
-
-	if (source->ended || source->failed)
-		return UINT64_MAX;
-	if (source->behind)
-		return source->last_ticks;
-	return trace_follow_trace(source->follow) ? trace_follow_ticks(source->follow) : 0;
-}
-
 static void pump(struct tree_instance *instance)
 {
 	struct tree_commands *commands = instance->commands;
@@ -517,7 +504,11 @@ static void pump(struct tree_instance *instance)
 		if (on != commands->on) /* somebody else has changed it */
 			turn(instance, on, now_ns());
 	}
-	trace_follow_limit(instance->source.follow, known_ticks(commands->gate));
+}
+
+static uint64_t known(const struct tree_instance *instance)
+{
+	return instance->commands->gate ? gate_known_ticks(instance->commands->gate) : UINT64_MAX;
 }
 
 static void settle(struct tree_instance *instance)
@@ -543,11 +534,11 @@ static void end(struct tree_instance *instance)
 	if (!commands->gate)
 		return;
 	source_end(commands->gate);
-	trace_follow_limit(instance->source.follow, UINT64_MAX);
 }
 
 static const struct tree_beside beside = {
 	.pump = pump,
+	.known = known,
 	.reach = reach,
 	.settle = settle,
 	.traced = traced,

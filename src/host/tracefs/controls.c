@@ -75,6 +75,7 @@ int control_write_tracer(struct tree_open *open, const char *text, size_t size)
 {
 	struct tree_instance *instance = open->instance;
 	size_t start = strspn(text, " \t\n"), i = 0;
+	struct calltap_diag diag = {.column = -1};
 	char name[64], now[64];
 	int ret;
 
@@ -95,6 +96,9 @@ int control_write_tracer(struct tree_open *open, const char *text, size_t size)
 		return ret;
 	source_forget(instance);
 	instance->changed_ns = instance->clear_ns;
+	ret = func_stacks_follow(instance, &diag);
+	if (ret)
+		(void)control_refuse(open, ret, diag.text, text, 0); /* the tracer has changed all the same */
 	return (int)size;
 }
 
@@ -111,8 +115,9 @@ int control_write_tracing(struct tree_open *open, const char *text, size_t size)
 
 	if (!ret)
 		ret = control_change(open, on ? "tracing=on" : "tracing=off", size);
-	if (ret > 0 && open->instance->beside)
-		open->instance->beside->traced(open->instance, on, before);
+	for (unsigned i = 0; i < TREE_BESIDES && ret > 0; i++)
+		if (open->instance->besides[i] && open->instance->besides[i]->traced)
+			open->instance->besides[i]->traced(open->instance, on, before);
 	return ret;
 }
 
@@ -224,6 +229,21 @@ int control_read_options(struct tree_open *open, struct tree_text *out)
 	return 0;
 }
 
+static int set_option(struct tree_open *open, enum tree_option option, bool on, const char *text, size_t size)
+{
+	struct calltap_diag diag = {.column = -1};
+	int ret;
+
+	options_set(open->instance, option, on);
+	if (option != OPTION_FUNC_STACK_TRACE && option != OPTION_USERSTACKTRACE)
+		return (int)size;
+	ret = func_stacks_follow(open->instance, &diag);
+	if (!ret)
+		return (int)size;
+	options_set(open->instance, option, false);
+	return control_refuse(open, ret, diag.text, text, 0);
+}
+
 int control_write_options(struct tree_open *open, const char *text, size_t size)
 {
 	size_t start = strspn(text, " \t\n"), length = strcspn(text + start, " \t\n");
@@ -237,8 +257,7 @@ int control_write_options(struct tree_open *open, const char *text, size_t size)
 	snprintf(name, sizeof(name), "%.*s", (int)(length - (off ? 2 : 0)), word + (off ? 2 : 0));
 	for (unsigned i = 0; i < TREE_OPTIONS; i++)
 		if (!strcmp(name, options_name(i))) {
-			options_set(open->instance, i, !off);
-			return (int)size;
+			return set_option(open, i, !off, text, size);
 		}
 	return control_refuse(open, -EINVAL, "there is no such option; trace_options lists them", text, (int)start);
 }
@@ -258,6 +277,5 @@ int control_write_option(struct tree_open *open, const char *text, size_t size)
 		return ret;
 	if (on > 1)
 		return control_refuse(open, -EINVAL, "an option is 0 or 1", text, 0);
-	options_set(open->instance, open->option, on);
-	return (int)size;
+	return set_option(open, open->option, on, text, size);
 }

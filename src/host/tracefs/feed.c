@@ -198,6 +198,57 @@ static void tell_rest(struct tree_instance *instance, const struct trace *trace)
 	}
 }
 
+static void reach(struct tree_instance *instance, uint64_t ticks)
+{
+	for (unsigned i = 0; i < TREE_BESIDES; i++)
+		if (instance->besides[i])
+			instance->besides[i]->reach(instance, ticks);
+}
+
+/* Take in what has come beside the instance's records, which come up to where all of that is known. */
+static void pump_besides(struct tree_instance *instance)
+{
+	uint64_t known = UINT64_MAX;
+
+	for (unsigned i = 0; i < TREE_BESIDES && !instance->source.ended; i++)
+		if (instance->besides[i]) {
+			uint64_t to;
+
+			instance->besides[i]->pump(instance);
+			to = instance->besides[i]->known(instance);
+			known = to < known ? to : known;
+		}
+	if (instance->source.follow && !instance->source.ended)
+		trace_follow_limit(instance->source.follow, known);
+}
+
+/* A call, and the stacks that options want below it. */
+static void put_call(struct tree_instance *instance, const struct trace_event *record)
+{
+	static const struct {
+		enum tree_option option;
+		enum tree_kind kind;
+	} stacks[] = {{OPTION_FUNC_STACK_TRACE, TREE_STACK}, {OPTION_USERSTACKTRACE, TREE_USER_STACK}};
+
+	put(instance, TREE_CALL, record->id, record->extra, 0, NULL);
+	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
+		const struct tree_event call = {.ns = instance->source.taking.ns,
+						.ticks = record->ticks,
+						.extra = record->extra,
+						.slot = instance->source.taking.slot,
+						.thread = record->thread,
+						.function = record->id};
+		size_t count = 0;
+		char *addresses =
+			options_has(instance, stacks[i].option) ? func_stacks_make(instance, &call, &count) : NULL;
+
+		if (stacks[i].kind == TREE_USER_STACK && count > STORE_USER_STACK)
+			count = STORE_USER_STACK;
+		if (addresses)
+			put(instance, stacks[i].kind, TRACE_NONE, count, 0, addresses);
+	}
+}
+
 static void take_record(struct tree_instance *instance, const struct trace *trace, const struct trace_event *record)
 {
 	struct tree_source *source = &instance->source;
@@ -207,8 +258,7 @@ static void take_record(struct tree_instance *instance, const struct trace *trac
 
 	source->last_ns = ns > source->last_ns ? ns : source->last_ns;
 	source->last_ticks = record->ticks;
-	if (instance->beside)
-		instance->beside->reach(instance, record->ticks);
+	reach(instance, record->ticks);
 	source_put_marks(instance, source->last_ns);
 	source->taking.record = record;
 	source->taking.ns = source->last_ns;
@@ -217,7 +267,7 @@ static void take_record(struct tree_instance *instance, const struct trace *trac
 		return;
 	switch ((enum calltap_record_kind)record->kind) {
 	case CALLTAP_REC_CALL:
-		put(instance, TREE_CALL, record->id, record->extra, 0, NULL);
+		put_call(instance, record);
 		return;
 	case CALLTAP_REC_EVENT:
 		if (calltap_event_type(record->id) == CALLTAP_EVENT_FRAME) {
@@ -288,19 +338,19 @@ static void pump(struct tree_instance *instance, bool holds)
 {
 	struct tree_source *source = &instance->source;
 
-	if (instance->beside)
-		instance->beside->pump(instance);
+	pump_besides(instance);
 	if (source->follow && !source->ended && !source->failed) {
 		source->failed = trace_follow_poll(source->follow) != 0;
 		take_records(instance, now_ns() + TAKE_NS, holds);
 	}
 	if (!source->behind) {
-		if (instance->beside && source->follow)
-			instance->beside->reach(instance, trace_follow_ticks(source->follow));
+		if (source->follow)
+			reach(instance, trace_follow_ticks(source->follow));
 		source_put_marks(instance, source_known_ns(instance));
 	}
-	if (instance->beside)
-		instance->beside->settle(instance);
+	for (unsigned i = 0; i < TREE_BESIDES; i++)
+		if (instance->besides[i] && instance->besides[i]->settle)
+			instance->besides[i]->settle(instance);
 }
 
 void source_pump(struct tree_instance *instance)
@@ -315,8 +365,9 @@ void source_end(struct tree_instance *instance)
 	if (source->ended)
 		return;
 	source_pump(instance);
-	if (!source->finished && instance->beside)
-		instance->beside->end(instance);
+	for (unsigned i = 0; i < TREE_BESIDES && !source->finished; i++)
+		if (instance->besides[i])
+			instance->besides[i]->end(instance);
 	if (!source->finished && source->follow && !source->failed)
 		trace_follow_finish(source->follow);
 	source->finished = true;
@@ -326,8 +377,7 @@ void source_end(struct tree_instance *instance)
 		return;
 	if (source->follow && trace_follow_trace(source->follow))
 		tell_rest(instance, trace_follow_trace(source->follow));
-	if (instance->beside)
-		instance->beside->reach(instance, UINT64_MAX);
+	reach(instance, UINT64_MAX);
 	source->ended = true;
 	source_put_marks(instance, UINT64_MAX);
 }

@@ -38,6 +38,13 @@ static const struct {
 	 "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 	 "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n",
 	 "\" %ps <-- %ps\", (void *)REC->ip, (void *)REC->parent_ip"},
+	{"kernel_stack", RAW_STACK,
+	 "\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n"
+	 "\tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n",
+	 "\"\\t=> %ps\\n\\t=> %ps\\n\\t=> %ps\\n\" \"\\t=> %ps\\n\\t=> %ps\\n\\t=> %ps\\n\" \"\\t=> %ps\\n\\t=> "
+	 "%ps\\n\", (void "
+	 "*)REC->caller[0], (void *)REC->caller[1], (void *)REC->caller[2], (void *)REC->caller[3], (void "
+	 "*)REC->caller[4], (void *)REC->caller[5], (void *)REC->caller[6], (void *)REC->caller[7]"},
 	{"raw_data", RAW_DATA,
 	 "\tfield:unsigned int id;\toffset:8;\tsize:4;\tsigned:0;\n"
 	 "\tfield:char buf[];\toffset:12;\tsize:0;\tsigned:0;\n",
@@ -46,6 +53,13 @@ static const struct {
 	 "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 	 "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n",
 	 "\"%ps: %s\", (void *)REC->ip, REC->buf"},
+	{"user_stack", RAW_USER_STACK,
+	 "\tfield:unsigned int tgid;\toffset:8;\tsize:4;\tsigned:0;\n"
+	 "\tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n",
+	 "\"\\t=> %ps\\n\\t=> %ps\\n\\t=> %ps\\n\" \"\\t=> %ps\\n\\t=> %ps\\n\\t=> %ps\\n\" \"\\t=> %ps\\n\\t=> "
+	 "%ps\\n\", (void "
+	 "*)REC->caller[0], (void *)REC->caller[1], (void *)REC->caller[2], (void *)REC->caller[3], (void "
+	 "*)REC->caller[4], (void *)REC->caller[5], (void *)REC->caller[6], (void *)REC->caller[7]"},
 };
 
 const char *formats_name(uint32_t which)

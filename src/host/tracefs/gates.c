@@ -103,6 +103,17 @@ void gate_settle(struct tree_instance *gate, gate_take *take, void *ctx)
 			(void)poll(NULL, 0, SETTLE_MS);
 }
 
+uint64_t gate_known_ticks(const struct tree_instance *gate)
+{
+	const struct tree_source *source = &gate->source;
+
+	if (source->ended || source->failed)
+		return UINT64_MAX;
+	if (source->behind)
+		return source->last_ticks;
+	return trace_follow_trace(source->follow) ? trace_follow_ticks(source->follow) : 0;
+}
+
 bool gate_is_open(const struct tree_instance *gate)
 {
 	return gate && !gate->source.ended;

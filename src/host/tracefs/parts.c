@@ -39,8 +39,9 @@ struct tree_instance *parts_add(struct tree *tree, const char *name)
 
 void parts_free(struct tree_instance *instance)
 {
-	if (instance->beside)
-		instance->beside->destroy(instance);
+	for (unsigned i = 0; i < TREE_BESIDES; i++)
+		if (instance->besides[i])
+			instance->besides[i]->destroy(instance);
 	source_close(instance);
 	free(instance->cpu_pipes);
 	free(instance->cpumask);
@@ -115,6 +116,7 @@ void parts_clear(struct tree *tree)
 		close(tree->connection);
 	errors_clear(tree);
 	tree_text_clear(&tree->symbols.text);
+	space_free(&tree->mapped.space);
 	free(tree->slots);
 	free(tree->objects);
 }

@@ -44,11 +44,13 @@ static void put64(unsigned char *at, uint64_t value)
 
 unsigned raw_id_of(const struct tree_event *event)
 {
-	return event->kind == TREE_CALL	   ? RAW_FUNCTION
-	       : event->kind == TREE_ENTRY ? RAW_ENTRY
-	       : event->kind == TREE_EXIT  ? RAW_EXIT
-	       : event->kind == TREE_DATA  ? RAW_DATA
-					   : RAW_PRINT;
+	return event->kind == TREE_CALL		? RAW_FUNCTION
+	       : event->kind == TREE_ENTRY	? RAW_ENTRY
+	       : event->kind == TREE_EXIT	? RAW_EXIT
+	       : event->kind == TREE_DATA	? RAW_DATA
+	       : event->kind == TREE_STACK	? RAW_STACK
+	       : event->kind == TREE_USER_STACK ? RAW_USER_STACK
+						: RAW_PRINT;
 }
 
 static void put_payload(unsigned char *at, struct tree_instance *instance, const struct tree_event *event)
@@ -62,6 +64,11 @@ static void put_payload(unsigned char *at, struct tree_instance *instance, const
 		put64(at, RAW_MARK_ADDRESS);
 		memcpy(at + 8, event->text, strlen(event->text));
 		at[8 + strlen(event->text)] = '\n';
+		return;
+	}
+	if (event->kind == TREE_STACK || event->kind == TREE_USER_STACK) {
+		put32(at, event->kind == TREE_STACK ? (uint32_t)event->extra : instance->tree->slots[event->slot].pid);
+		memcpy(at + 8, event->text, event->extra * sizeof(uint64_t));
 		return;
 	}
 	if (event->kind == TREE_DATA) {

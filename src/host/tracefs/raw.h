@@ -15,7 +15,15 @@
 #define RAW_MARK_ADDRESS 0xffffffff81000000ull
 
 /* The kernel's ids of its tracers' events. */
-enum raw_id { RAW_FUNCTION = 1, RAW_PRINT = 5, RAW_EXIT = 10, RAW_ENTRY = 11, RAW_DATA = 18 };
+enum raw_id {
+	RAW_FUNCTION = 1,
+	RAW_STACK = 4,
+	RAW_PRINT = 5,
+	RAW_EXIT = 10,
+	RAW_ENTRY = 11,
+	RAW_USER_STACK = 12,
+	RAW_DATA = 18
+};
 
 struct tree_event;
 struct tree_open;

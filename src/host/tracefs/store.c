@@ -28,10 +28,27 @@ size_t store_payload(const struct tree_event *event)
 		return STORE_COMMON + 8;
 	case TREE_DATA:
 		return (STORE_COMMON + event->extra + 3) & ~(size_t)3;
+	case TREE_STACK:
+		return STORE_COMMON + 8 + event->extra * sizeof(uint64_t);
+	case TREE_USER_STACK:
+		return STORE_COMMON + 8 + STORE_USER_STACK * sizeof(uint64_t);
 	case TREE_LOST:
 		break;
 	}
 	return 0;
+}
+
+size_t store_text_size(const struct tree_event *event)
+{
+	switch ((enum tree_kind)event->kind) {
+	case TREE_DATA:
+		return event->extra;
+	case TREE_STACK:
+	case TREE_USER_STACK:
+		return event->extra * sizeof(uint64_t);
+	default:
+		return event->text ? strlen(event->text) + 1 : 0;
+	}
 }
 
 size_t store_size(const struct tree_event *event)
@@ -260,7 +277,7 @@ void store_swap(struct tree_store *one, struct tree_store *other)
 
 static char *copy_text(const struct tree_event *event)
 {
-	size_t size = event->kind == TREE_DATA ? event->extra : strlen(event->text) + 1;
+	size_t size = store_text_size(event);
 	char *copy = malloc(size);
 
 	return copy ? memcpy(copy, event->text, size) : NULL;

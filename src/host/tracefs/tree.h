@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include <calltap/diag.h>
+#include <host/space.h>
 #include <host/trace/callstack.h>
 #include <host/trace/follow.h>
 #include <host/trace/trace.h>
@@ -71,6 +72,8 @@ enum tree_kind {
 	TREE_MARK,  /* `text`; `extra` is 1 where it is a stack */
 	TREE_FRAME, /* of a gate: the innermost open call's frame lies at `extra` */
 	TREE_DATA,  /* `text` is `extra` bytes: a number of four, and what belongs to it (trace_marker_raw) */
+	TREE_STACK, /* `text` is `extra` addresses, of the call in front of it: the function, and return addresses */
+	TREE_USER_STACK, /* likewise, as userstacktrace has it */
 };
 
 struct tree_event {
@@ -79,7 +82,7 @@ struct tree_event {
 	uint64_t extra;
 	uint64_t next;	   /* number of the slot's next event, 0 = there is none yet */
 	uint64_t next_cpu; /* likewise of the CPU's */
-	char *text;	   /* of a MARK or DATA, the event's own; else NULL */
+	char *text;	   /* of a MARK, DATA or stack, the event's own; else NULL */
 	uint32_t slot;
 	uint32_t thread;   /* of the trace */
 	uint32_t function; /* id in the trace */
@@ -131,6 +134,9 @@ struct tree_open;
  */
 size_t store_payload(const struct tree_event *event);
 size_t store_size(const struct tree_event *event);
+/* Bytes of the event's text. */
+size_t store_text_size(const struct tree_event *event);
+#define STORE_USER_STACK 8u /* addresses that a user stack has room for */
 /* Takes the event's text over, also where it fails. */
 void store_add(struct tree_store *store, struct tree_event *event);
 /* NULL: there is none of that number. */
@@ -193,15 +199,20 @@ struct tree_source {
 	bool failed;   /* the records make no sense from here on, or there is no memory */
 };
 
+enum tree_besides { BESIDE_COMMANDS, BESIDE_STACKS, TREE_BESIDES };
+
 /* Limits that only the tracer function_graph has: kept here while the instance's tracer is another one. */
 enum tree_limit { TREE_DEPTH, TREE_THRESHOLD, TREE_GRAPH, TREE_NOGRAPH, TREE_LIMITS };
 
 struct tree_instance;
 
-/* What is taken in beside an instance's records (commands.c). */
+/* What is taken in beside an instance's records (commands.c, func_stacks.c); functions may be NULL. */
 struct tree_beside {
-	/* Take in what has come: the instance's records come up to where that is known. */
+	/* Take in what has come. */
 	void (*pump)(struct tree_instance *instance);
+	/* Up to when it is known, by the counter: the instance's records come up to there; UINT64_MAX = there is none.
+	 */
+	uint64_t (*known)(const struct tree_instance *instance);
 	/* The instance's records are taken in up to that time, by the counter. */
 	void (*reach)(struct tree_instance *instance, uint64_t ticks);
 	/* Have the session do what follows from it. */
@@ -236,11 +247,12 @@ struct tree_instance {
 	uint32_t frees;		 /* descriptors of free_buffer */
 	uint64_t buffer_bytes;	 /* of a thread's buffer in the session, as it was at buffer_ns; 0 = not known */
 	uint64_t buffer_ns;
-	uint32_t *cpumask;		  /* groups of 32 CPUs whose events are kept; NULL = all */
-	struct tree_words pids;		  /* set_ftrace_pid; none = all */
-	struct tree_words notrace_pids;	  /* set_ftrace_notrace_pid */
-	const struct tree_beside *beside; /* NULL = there is nothing */
-	struct tree_commands *commands;	  /* of set_ftrace_filter; NULL = there were none */
+	uint32_t *cpumask;				 /* groups of 32 CPUs whose events are kept; NULL = all */
+	struct tree_words pids;				 /* set_ftrace_pid; none = all */
+	struct tree_words notrace_pids;			 /* set_ftrace_notrace_pid */
+	const struct tree_beside *besides[TREE_BESIDES]; /* NULL = there is nothing */
+	struct tree_commands *commands;			 /* of set_ftrace_filter; NULL = there were none */
+	struct tree_func_stacks *func_stacks;		 /* NULL = calls have had no stacks so far */
 	struct tree_words kept[TREE_LIMITS];
 	char *settings;	 /* what the session said last, NULL = nothing yet */
 	uint32_t opens;	 /* open files of it */
@@ -268,6 +280,12 @@ struct tree {
 	uint32_t object_count;
 	uint32_t cpu_count;   /* 0 = it was not asked for yet */
 	uint32_t names_asked; /* saved_cmdlines_size */
+	/* Where files lie in the process whose stack was printed last, as read at that time. */
+	struct {
+		struct space space;
+		uint32_t pid;
+		uint64_t read_ns;
+	} mapped;
 	/* The text of the file kallsyms, and when it was made, and read last. */
 	struct {
 		struct tree_text text;
@@ -368,6 +386,8 @@ enum tree_option {
 	OPTION_BIN,
 	OPTION_BLOCK,
 	OPTION_ANNOTATE,
+	OPTION_USERSTACKTRACE,
+	OPTION_SYM_USEROBJ,
 	OPTION_PRINTK_MSG_ONLY,
 	OPTION_CONTEXT_INFO,
 	OPTION_LATENCY_FORMAT,
@@ -378,6 +398,7 @@ enum tree_option {
 	OPTION_IRQ_INFO,
 	OPTION_MARKERS,
 	OPTION_PAUSE_ON_TRACE,
+	OPTION_FUNC_STACK_TRACE,
 	OPTION_FUNCGRAPH_CPU,
 	OPTION_FUNCGRAPH_OVERHEAD,
 	OPTION_FUNCGRAPH_PROC,
@@ -465,10 +486,18 @@ bool gate_drain(struct tree_instance *gate, gate_take *take, void *ctx);
 void gate_settle(struct tree_instance *gate, gate_take *take, void *ctx);
 /* No more is recorded; the gate still knows the functions of what was. */
 void gate_stop(struct tree_instance *gate, gate_take *take, void *ctx);
+/* Up to when, by the counter, all that it records is in its store; UINT64_MAX = no more comes. */
+uint64_t gate_known_ticks(const struct tree_instance *gate);
 /* Is there a gate, and does it record? */
 bool gate_is_open(const struct tree_instance *gate);
 /* *gate may be NULL. */
 void gate_end(struct tree_instance **gate);
+
+/* func_stacks.c: func_stack_trace and userstacktrace, stacks below the lines of calls. */
+/* An option, or the tracer, has changed.  -errno with diag: stacks have two functions. */
+int func_stacks_follow(struct tree_instance *instance, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* The stack of a call that is being taken in, as addresses; NULL: it has none, or there is no memory. */
+char *func_stacks_make(struct tree_instance *instance, const struct tree_event *call, size_t *count);
 
 /* profiler.c: function_profile_enabled and trace_stat/. */
 int profiler_read(struct tree_open *open, struct tree_text *out);
@@ -549,6 +578,11 @@ static inline const char *lines_task(const struct tree_slot *slot)
 }
 /* The name of the function that a CALL comes from, by the trace or by the object's file. */
 void lines_caller(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out);
+/* Likewise at any address of the event's process. */
+void lines_place(const struct tree_instance *instance, const struct tree_event *event, uint64_t address,
+		 struct tree_text *out);
+/* A TREE_STACK or TREE_USER_STACK, without the end of its last line. */
+void lines_stack(struct tree_instance *instance, const struct tree_event *event, struct tree_text *out);
 /* What was written to trace_marker_raw. */
 void lines_data(const struct tree_event *event, struct tree_text *out);
 struct reading_slot *lines_slot(struct tree_reading *reading, uint32_t slot);
