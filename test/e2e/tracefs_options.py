@@ -44,17 +44,24 @@ def ask_kernel():
     place = os.path.join(sys.argv[1], "instances", "calltap-options")
     os.mkdir(place)
     try:
-        print(json.dumps(texts_of(place)))
+        print(json.dumps(list_files(sys.argv[1]) if sys.argv[2] == "list" else texts_of(place)))
     finally:
         os.rmdir(place)
 
 
-def of_kernel(case):
+def list_files(place):
+    """{file: its mode} of the top, an instance, a CPU and the folders beside them."""
+    folders = ("", "instances/calltap-options", "per_cpu/cpu0", "options", "events/ftrace", "events/ftrace/function")
+    return {os.path.join(folder, name): os.stat(os.path.join(place, folder, name)).st_mode & 0o777
+            for folder in folders for name in os.listdir(os.path.join(place, folder))}
+
+
+def of_kernel(case, what):
     """{} where it may not be asked: its tracefs is mounted for this alone."""
     place = os.path.join(case.folder, "kernel")
     os.makedirs(place, exist_ok=True)
-    script = 'mount -t tracefs nodev "$1" && exec "$2" "$3" "$1"'
-    asked = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", place, sys.executable, os.path.abspath(__file__)],
+    script = 'mount -t tracefs nodev "$1" && exec "$2" "$3" "$1" "$4"'
+    asked = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", place, sys.executable, os.path.abspath(__file__), what],
                            capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
     return json.loads(asked.stdout) if asked.returncode == 0 else {}
 
@@ -115,7 +122,7 @@ EXPECTED = {
 
 def formats(case):
     """raw, hex, bin, verbose and latency-format, alone and together, of marks: as the kernel of this machine prints them."""
-    kernel = of_kernel(case)
+    kernel = of_kernel(case, "texts")
     with mounted(case) as (_, tree):
         found = texts_of(tree.place)
     for options in SETS:

@@ -28,7 +28,7 @@ def decode(page, cpu):
     """(events, how many are missing before them, None = nobody knows) of a sub-buffer."""
     ns, commit = struct.unpack_from("<QQ", page)
     size, at, events = commit & 0xfffff, HEAD, []
-    expect(size <= PAGE - HEAD, f"{size} bytes are used")
+    expect(size <= len(page) - HEAD, f"{size} bytes are used")
     missed = 0
     if commit & MISSED:
         missed = struct.unpack_from("<Q", page, HEAD + size)[0] if commit & MISSED_KNOWN else None
@@ -63,30 +63,33 @@ def decode(page, cpu):
     return events, missed
 
 
-def read_pages(fd):
+def read_pages(fd, bytes_of_page):
     """What is there, by read()."""
     while True:
         try:
-            page = os.read(fd, PAGE)
+            page = os.read(fd, bytes_of_page)
         except BlockingIOError:
             return
         if not page:
             return
-        expect(len(page) == PAGE, f"a read gave {len(page)} bytes")
+        expect(len(page) == bytes_of_page, f"a read gave {len(page)} bytes")
         yield page
 
 
-def splice_pages(fd):
+def splice_pages(fd, bytes_of_page):
     """What fills pages, by splice(), as trace-cmd takes it."""
     out, into = os.pipe()
-    poller = select.poll()
+    poller, page = select.poll(), b""
     poller.register(fd, select.POLLIN)
     try:
         while poller.poll(0):
             size = os.splice(fd, into, 1 << 16)
             expect(size and size % PAGE == 0, f"splice gave {size} bytes")
             for _ in range(size // PAGE):
-                yield os.read(out, PAGE)
+                page += os.read(out, PAGE)
+                if len(page) == bytes_of_page:
+                    yield page
+                    page = b""
         try:
             expect(not os.splice(fd, into, 1 << 16), "splice has something that poll does not tell of")
         except BlockingIOError:
@@ -96,13 +99,13 @@ def splice_pages(fd):
         os.close(into)
 
 
-def consume(tree, cpu, spliced):
+def consume(tree, cpu, spliced, bytes_of_page=PAGE):
     """(all events of a CPU, how many pages were spliced, how many events are missing)."""
     fd = os.open(tree.path(f"per_cpu/{cpu}/trace_pipe_raw"), os.O_RDONLY | os.O_NONBLOCK)
     events, missed, pages = [], 0, 0
     try:
         for way in ([splice_pages] if spliced else []) + [read_pages]:
-            for page in way(fd):
+            for page in way(fd, bytes_of_page):
                 more, lost = decode(page, int(cpu[3:]))
                 expect(more and lost is not None, "a page without events, or nobody knows how many are missing")
                 events += more

@@ -14,7 +14,10 @@ from harness import Process, Skip, expect, stop, until
 from steer import calltap, own_place
 from steering import Program, left_alone
 from tracefs import Tree, mounted, native
-from tracefs_raw import DATA, consume, cpus, stats
+from tracefs_options import of_kernel
+from tracefs_raw import DATA, consume, cpus, record, stats
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def data(case):
@@ -97,6 +100,66 @@ def sizes(case):
         found = re.fullmatch(r"(\d+) pages:(\d+) groups: (\d+)\n", tree.read("dyn_ftrace_total_info"))
         count = len(tree.read("available_filter_functions").splitlines())
         expect(found and int(found[1]) == count and found[2] == found[3], f"{found}, {count} functions")
+
+
+def listing(case):
+    """Each file of the kernel of this machine is there, or the table of files says why not."""
+    names = of_kernel(case, "list")
+    if not names:
+        raise Skip("the kernel's tracefs may not be mounted here")
+    with open(os.path.join(ROOT, "doc", "tracefs.md"), encoding="utf-8") as file:
+        told = set(re.findall(r"[\w-]+", file.read()))
+    with mounted(case) as (_, tree):
+        os.mkdir(tree.path("instances/calltap-options"))
+        missing = [name for name in names if not os.path.exists(tree.path(name)) and os.path.basename(name) not in told]
+        for name in set(names) & {"available_filter_functions_addrs", "buffer_subbuf_size_kb", "touched_functions"}:
+            expect(os.stat(tree.path(name)).st_mode & 0o777 == names[name], f"the mode of {name}")
+    expect(not missing, f"neither there nor told of: {missing}")
+
+
+def pages(case):
+    """buffer_subbuf_size_kb: sub-buffers of another size hold the same events, by read() and by splice()."""
+    with mounted(case) as (_, tree):
+        expect(tree.read("buffer_subbuf_size_kb") == "4\n", tree.read("buffer_subbuf_size_kb"))
+        for wrong in ("0\n", "513\n", "x\n"):
+            tree.refuses(errno.EINVAL, "buffer_subbuf_size_kb", wrong)
+        for spliced, kb, wanted in ((False, 13, 16), (True, 64, 64), (False, 512, 512), (True, 1, 4)):
+            tree.write("tracing_on", "1\n")
+            tree.write("buffer_subbuf_size_kb", f"{kb}\n")
+            expect(tree.read("buffer_subbuf_size_kb") == f"{wanted}\n", tree.read("buffer_subbuf_size_kb"))
+            expect(f"size:{wanted * 1024 - 16};" in tree.read("events/header_page"), tree.read("events/header_page"))
+            record(tree, "function", 3 * wanted * 1024 // 28)
+            count = sum(stats(tree, cpu)["entries"] for cpu in cpus(tree))
+            found = [consume(tree, cpu, spliced, wanted * 1024) for cpu in cpus(tree)]
+            expect(sum(len(events) for events, _, _ in found) == count, f"{count} events, not {[len(events) for events, _, _ in found]}")
+            expect(bool(sum(whole for _, whole, _ in found)) == spliced, "no page was spliced")
+            tree.write("current_tracer", "nop\n")
+
+
+def listed(case):
+    """touched_functions and available_filter_functions_addrs: lines of available_filter_functions; tracing_max_latency."""
+    with mounted(case) as (_, tree):
+        names = tree.read("available_filter_functions").splitlines()
+        rows = [line.split(" ", 1) for line in tree.read("available_filter_functions_addrs").splitlines()]
+        expect([name for _, name in rows] == names and all(re.fullmatch("[0-9a-f]+", address) for address, _ in rows), f"{rows[:3]}")
+        where = {(name, int(address, 16)) for address, _, name in (line.split()[:3] for line in tree.read("kallsyms").splitlines())}
+        expect({(name, int(address, 16)) for address, name in rows if name in ("leaf_1", "once", "main")} <= where, "another address in kallsyms")
+        expect(tree.read("touched_functions") == "" == tree.read("enabled_functions"), tree.read("touched_functions"))
+        tree.write("set_ftrace_filter", "leaf_1\n")
+        tree.write("current_tracer", "function_graph\n")
+        expect(tree.read("touched_functions") == "leaf_1 (1)           \n" == tree.read("enabled_functions"), tree.read("touched_functions"))
+        tree.write("set_ftrace_filter", "leaf_2 once\n")
+        expect(tree.read("touched_functions") == "leaf_1 (0)           \nleaf_2 (1)           \nonce (1)           \n", tree.read("touched_functions"))
+        until("calls", lambda: tree.read("tracing_max_latency") != "0\n")
+        tree.write("set_ftrace_filter", "leaf_3\n")
+        longest = int(tree.read("tracing_max_latency"))
+        tree.refuses(errno.EINVAL, "tracing_max_latency", "x\n")
+        tree.write("tracing_max_latency", f"{longest + 3600000000}\n")
+        until("calls", lambda: "leaf_3();" in tree.read("trace"))
+        expect(tree.read("tracing_max_latency") == f"{longest + 3600000000}\n", "a shorter call has changed it")
+        tree.write("tracing_on", "0\n")
+        tree.write("current_tracer", "nop\n")
+        expect(tree.read("touched_functions").count(" (0)") == 4, tree.read("touched_functions"))
 
 
 STAT = re.compile(r"  (\S+) +(\d+)    ([\d.]+) us +([\d.]+) us +([\d.]+) us *")
@@ -468,6 +531,9 @@ SINGLE = {
     "tracefs-percent": percent,
     "tracefs-freed": freed,
     "tracefs-sizes": sizes,
+    "tracefs-listing": listing,
+    "tracefs-pages": native(pages),
+    "tracefs-listed": native(listed),
     "tracefs-profiler": profiler,
     "tracefs-profiler-counts": profiler_counts,
     "tracefs-profiler-losses": native(profiler_losses),

@@ -8,10 +8,13 @@
  *     t  a filter `trace` matches it; likewise n (notrace), g (graph), h (no-graph)
  *     +  its calls are recorded at present
  *     o  the object is one that was asked for
+ *     p  it was patched at some time, for whomever
  * Filters are those of the instance, or those that the request brings.
  *
  * match=PATTERN asks for the functions alone whose names match it, and pick=KIND for those that such a filter matches
  * (trace, notrace, graph or no-graph); whether they are recorded is not told then.
+ *
+ * addresses=1 has ":ADDRESS" behind the object's number, of the function in the object's file, in hexadecimal digits.
  *
  * look=GLOB asks for objects: libraries that nothing has named so far are looked at, too.  An object of which no
  * function can be chosen has a line without a symbol.  At the end comes a line for each filter that is about objects of
@@ -56,16 +59,20 @@ static bool is_recorded(const struct instance *instance, const struct image *ima
 				      image->who[place] & (CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_CALL));
 }
 
+/* What is known of a site. */
+enum known { KNOWN_TAKEN = 1, KNOWN_RECORDED = 2, KNOWN_TOUCHED = 4 };
+
 /* Note which of the object's sites are recorded: in its image, and in the additions to it. */
 static void note_recorded(const struct instance *instance, const struct object *object, const struct object_site *sites,
-			  bool *recorded, bool *taken)
+			  uint8_t *known)
 {
 	const struct image *image = instance->session->images.first;
 
 	for (; image; image = image->next)
 		for (uint32_t i = 0; image->object == object && i < image->site_count; i++) {
-			taken[image->sources[i] - sites] = true;
-			recorded[image->sources[i] - sites] |= is_recorded(instance, image, i);
+			known[image->sources[i] - sites] |= KNOWN_TAKEN |
+							    (is_recorded(instance, image, i) ? KNOWN_RECORDED : 0) |
+							    (image->touched[i] ? KNOWN_TOUCHED : 0);
 		}
 }
 
@@ -87,6 +94,7 @@ struct request {
 	bool matches;
 	size_t picks; /* of `kinds`: functions that filters of the kind match; KINDS = all */
 	bool later;   /* functions that have no stubs can be chosen, too */
+	bool addresses;
 	FILE *out;
 };
 
@@ -96,19 +104,25 @@ static const char *name_of(const struct image *image, const struct object_site *
 }
 
 static void write_row(const struct request *request, const struct image *image, const char *number,
-		      const struct object_site *site, bool recorded, bool asked)
+		      const struct object_site *site, uint8_t known, bool asked)
 {
-	char letters[KINDS + 4] = "";
+	char letters[KINDS + 5] = "", address[24];
 	size_t at = 0;
 
 	letters[at++] = object_is_program(image->object) ? 'x' : '-';
 	for (size_t i = 0; i < KINDS; i++)
 		letters[at++] =
 			filter_set_picks(request->filters, kinds[i].kind, image->object, site) ? kinds[i].letter : '-';
-	letters[at++] = recorded ? '+' : '-';
-	letters[at] = asked ? 'o' : '-';
+	letters[at++] = known & KNOWN_RECORDED ? '+' : '-';
+	letters[at++] = asked ? 'o' : '-';
+	letters[at] = known & KNOWN_TOUCHED ? 'p' : '-';
 	/* There may be a hundred thousand of these: no format is read for each. */
 	fputs_unlocked(number, request->out);
+	if (request->addresses) {
+		snprintf(address, sizeof(address), ":%llx", (unsigned long long)site->function);
+		fputs_unlocked(address, request->out);
+	}
+	putc_unlocked('\t', request->out);
 	fputs_unlocked(letters, request->out);
 	putc_unlocked('\t', request->out);
 	fputs_unlocked(text_base(image->path), request->out);
@@ -141,23 +155,24 @@ static int write_sites(const struct request *request, const struct image *image,
 {
 	const struct object_site *sites;
 	size_t count = object_sites(image->object, &sites), rows = 0;
-	bool *recorded = calloc(count ? count : 1, sizeof(bool)), *taken = calloc(count ? count : 1, sizeof(bool));
-	int ret = recorded && taken ? 0 : -ENOMEM;
+	/* Which functions match can be told without. */
+	bool looks = is_whole(request) || !request->later;
+	uint8_t *known = looks ? calloc(count ? count : 1, sizeof(*known)) : NULL;
+	int ret = known || !looks ? 0 : -ENOMEM;
 	char number[16];
 
-	snprintf(number, sizeof(number), "%u\t", image->index);
-	if (!ret && (is_whole(request) || !request->later))
-		note_recorded(request->instance, image->object, sites, recorded, taken);
+	snprintf(number, sizeof(number), "%u", image->index);
+	if (known)
+		note_recorded(request->instance, image->object, sites, known);
 	for (size_t i = 0; i < count && !ret; i++)
-		if (sites[i].verdict == SITE_OK && (request->later || taken[i]) &&
+		if (sites[i].verdict == SITE_OK && (request->later || known[i]) &&
 		    is_asked_for(request, image, &sites[i])) {
-			write_row(request, image, number, &sites[i], recorded[i], asked);
+			write_row(request, image, number, &sites[i], known ? known[i] : 0, asked);
 			rows++;
 		}
 	if (!ret && !rows)
 		write_empty(request, image, asked);
-	free(recorded);
-	free(taken);
+	free(known);
 	return ret;
 }
 
@@ -247,6 +262,10 @@ static int take_filter(struct filter_set *filters, struct filter_set *asked, con
 static int take_word(struct request *request, struct filter_set *filters, struct filter_set *asked,
 		     const struct setting_change *word, struct calltap_diag *diag)
 {
+	if (!strcmp(word->key, "addresses")) {
+		request->addresses = true;
+		return 0;
+	}
 	if (!strcmp(word->key, "match"))
 		return take_match(request, word->value, diag);
 	if (strcmp(word->key, "pick") != 0)

@@ -309,8 +309,10 @@ static int choose_sites(struct image *image, const struct choice *choice, bool o
 	for (uint32_t i = 0; i < image->site_count; i++) {
 		/* A function with handlers keeps its site on; its row decides whether it is recorded. */
 		(*chosen)[i] = is_chosen(choice, image, i) && !(image->who && image->who[i]);
-		if ((*chosen)[i])
+		if ((*chosen)[i]) {
 			image->off[i] = !on;
+			image->touched[i] |= on;
+		}
 		*functions += (*chosen)[i];
 	}
 	return *functions == before;

@@ -199,8 +199,10 @@ static int switch_on(struct session *session, const struct changes *changes, boo
 				change->chosen[k] &&
 				(change->image->off[k] || (from != to && (!alike || from[k].flags != to[k].flags)));
 		ret |= live_switch_image(session, change->image, true, change->moves);
-		for (uint32_t k = 0; k < change->image->site_count; k++)
+		for (uint32_t k = 0; k < change->image->site_count; k++) {
 			change->image->off[k] = !change->chosen[k];
+			change->image->touched[k] |= change->chosen[k];
+		}
 	}
 	return ret;
 }

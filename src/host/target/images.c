@@ -31,6 +31,7 @@ static void image_destroy(struct image *image)
 	free(image->sources);
 	free(image->blocks);
 	free(image->off);
+	free(image->touched);
 	free(image->slots);
 	free(image->roles);
 	free(image->who);
@@ -260,6 +261,7 @@ static void want_site(struct images *images, struct image *image, const struct o
 	struct calltap_site *site = &image->sites[at];
 
 	image->off[at] = !verdict->on;
+	image->touched[at] = verdict->on;
 	image->sources[at] = source;
 	*site = (struct calltap_site){
 		.address = source->address,
@@ -351,9 +353,10 @@ static int make_room(const struct images *images, struct image *image, size_t co
 	image->sites = calloc(count ? count : 1, sizeof(*image->sites));
 	image->sources = calloc(count ? count : 1, sizeof(*image->sources));
 	image->off = calloc(count ? count : 1, sizeof(*image->off));
+	image->touched = calloc(count ? count : 1, sizeof(*image->touched));
 	image->variants[0].sites = image->sites;
 	image->variant_count = 1;
-	return image->sites && image->sources && image->off ? 0 : -ENOMEM;
+	return image->sites && image->sources && image->off && image->touched ? 0 : -ENOMEM;
 }
 
 /*

@@ -11,6 +11,7 @@
 #include <host/now.h>
 #include <host/setting.h>
 
+#include "raw.h"
 #include "tree.h"
 
 #define BUFFER_MIN_KB 8u
@@ -109,6 +110,31 @@ int buffer_read_stats(struct tree_open *open, struct tree_text *out)
 	tree_text_format(out, "\ndropped events: %llu\nread events: %llu\n", (unsigned long long)dropped,
 			 (unsigned long long)cpu->read);
 	return 0;
+}
+
+int buffer_read_page(struct tree_open *open, struct tree_text *out)
+{
+	tree_text_format(out, "%u\n", open->instance->page_bytes >> 10);
+	return 0;
+}
+
+/* As many KB as it takes to have a power of two of 4096 bytes.  Events of pages of another size would not fit. */
+int buffer_write_page(struct tree_open *open, const char *text, size_t size)
+{
+	uint64_t kb = 0, bytes = RAW_PAGE;
+	int ret = control_number(open, text, &kb);
+
+	if (!ret && (!kb || kb > RAW_PAGE_MAX >> 10))
+		ret = control_refuse(open, -EINVAL, "a sub-buffer has 4 to 512 KB", text, 0);
+	if (ret)
+		return ret;
+	while (bytes < kb << 10)
+		bytes *= 2;
+	if (bytes == open->instance->page_bytes)
+		return (int)size;
+	open->instance->page_bytes = (uint32_t)bytes;
+	source_forget(open->instance);
+	return (int)size;
 }
 
 int buffer_read_percent(struct tree_open *open, struct tree_text *out)

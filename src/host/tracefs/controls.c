@@ -14,6 +14,7 @@
 
 #include "tree.h"
 
+#define US_NS	   1000u
 #define OPTION_MAX 63 /* bytes of a word that trace_options takes */
 
 int control_refuse(const struct tree_open *open, int error, const char *text, const char *written, int at)
@@ -187,6 +188,28 @@ int control_write_threshold(struct tree_open *open, const char *text, size_t siz
 	if (!setting_parse_time(value, &ns))
 		return control_refuse(open, -EINVAL, "this threshold is longer than an hour", text, 0);
 	return change_limit(open, TREE_THRESHOLD, us ? value : NULL, size);
+}
+
+/* The longest call; what is written is where it begins anew. */
+int control_read_longest(struct tree_open *open, struct tree_text *out)
+{
+	source_pump(open->instance);
+	tree_text_format(out, "%" PRIu64 "\n", (open->instance->longest_ns + US_NS / 2) / US_NS);
+	return 0;
+}
+
+int control_write_longest(struct tree_open *open, const char *text, size_t size)
+{
+	uint64_t us = 0;
+	int ret = control_number(open, text, &us);
+
+	if (!ret && us > UINT64_MAX / US_NS)
+		ret = control_refuse(open, -EINVAL, "this is longer than any call", text, 0);
+	if (ret)
+		return ret;
+	open->instance->longest_ns = us * US_NS;
+	open->instance->measured_ns = now_ns();
+	return (int)size;
 }
 
 /* All are the CPU's counter, on the scale of CLOCK_MONOTONIC: the kernel's differ in what the counter is corrected by.

@@ -111,6 +111,9 @@ static void on_close(void *ctx, struct callstack *stack, const struct call_close
 		return;
 	if (frame->enter_known)
 		took = trace_duration_ns(trace, closed->exit_ticks - frame->enter_ticks);
+	if (frame->enter_known && took > instance->longest_ns && instance->source.taking.ns > instance->measured_ns &&
+	    is_kept(instance, instance->source.taking.ns))
+		instance->longest_ns = took;
 	put(instance, TREE_EXIT, frame->function, took, frame->depth, NULL);
 }
 
@@ -229,6 +232,7 @@ static void put_call(struct tree_instance *instance, const struct trace_event *r
 		enum tree_option option;
 		enum tree_kind kind;
 	} stacks[] = {{OPTION_FUNC_STACK_TRACE, TREE_STACK}, {OPTION_USERSTACKTRACE, TREE_USER_STACK}};
+	const struct tree_beside *beside = instance->besides[BESIDE_STACKS];
 
 	put(instance, TREE_CALL, record->id, record->extra, 0, NULL);
 	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
@@ -239,8 +243,9 @@ static void put_call(struct tree_instance *instance, const struct trace_event *r
 						.thread = record->thread,
 						.function = record->id};
 		size_t count = 0;
-		char *addresses =
-			options_has(instance, stacks[i].option) ? func_stacks_make(instance, &call, &count) : NULL;
+		char *addresses = beside && options_has(instance, stacks[i].option)
+					  ? beside->stack(instance, &call, &count)
+					  : NULL;
 
 		if (stacks[i].kind == TREE_USER_STACK && count > STORE_USER_STACK)
 			count = STORE_USER_STACK;

@@ -115,8 +115,10 @@ int filter_read(struct tree_open *open, struct tree_text *out)
 	return ret;
 }
 
-/* All functions, or those that are recorded, in a line each that ends so. */
-static int list_functions(struct tree_open *open, bool recorded, const char *end, struct tree_text *out)
+/* A line for each function, or for some. */
+static int list_functions(struct tree_open *open,
+			  void (*put)(const struct tree_function *function, struct tree_text *out),
+			  struct tree_text *out)
 {
 	const struct tree_asked nothing = {0};
 	struct calltap_diag diag = {.column = -1};
@@ -124,22 +126,89 @@ static int list_functions(struct tree_open *open, bool recorded, const char *end
 	int ret = functions_read(&functions, open->instance, &nothing, &diag);
 
 	for (size_t i = 0; i < functions.count; i++)
-		if (!recorded || functions.list[i].recorded) {
-			functions_line(out, &functions.list[i]);
-			tree_text_string(out, end);
-		}
+		put(&functions.list[i], out);
 	functions_clear(&functions);
 	return ret;
 }
 
+static void put_available(const struct tree_function *function, struct tree_text *out)
+{
+	functions_line(out, function);
+	tree_text_add(out, "\n", 1);
+}
+
 int filter_read_available(struct tree_open *open, struct tree_text *out)
 {
-	return list_functions(open, false, "\n", out);
+	return list_functions(open, put_available, out);
+}
+
+/* How many tracers have it, and none of the letters R, I, D, O and M. */
+static void put_count(const struct tree_function *function, struct tree_text *out)
+{
+	functions_line(out, function);
+	tree_text_format(out, " (%d)           \n", function->recorded);
+}
+
+static void put_enabled(const struct tree_function *function, struct tree_text *out)
+{
+	if (function->recorded)
+		put_count(function, out);
 }
 
 int filter_read_enabled(struct tree_open *open, struct tree_text *out)
 {
-	return list_functions(open, true, " (1)           \n", out); /* no R, I, D, O or M */
+	return list_functions(open, put_enabled, out);
+}
+
+static void put_touched(const struct tree_function *function, struct tree_text *out)
+{
+	if (function->touched)
+		put_count(function, out);
+}
+
+int filter_read_touched(struct tree_open *open, struct tree_text *out)
+{
+	return list_functions(open, put_touched, out);
+}
+
+/* Where the object lies in the tree's process: what is to be added to addresses of its file; false: it is not there. */
+static bool find_base(const struct tree_instance *instance, uint32_t object, uint64_t *base)
+{
+	const struct trace *trace = instance->source.follow ? trace_follow_trace(instance->source.follow) : NULL;
+	const struct calltap_file_map *map, *found = NULL;
+
+	for (uint32_t i = 0; trace && (map = trace_map(trace, i)); i++) {
+		const struct trace_process *process = map->object == object ? trace_process(trace, map->process) : NULL;
+
+		if (process && process->pid == (uint32_t)instance->tree->pid && (!found || map->ticks >= found->ticks))
+			found = map;
+	}
+	*base = found ? found->base : 0;
+	return found != NULL;
+}
+
+int filter_read_addresses(struct tree_open *open, struct tree_text *out)
+{
+	const struct tree_asked asked = {.addresses = true};
+	struct calltap_diag diag = {.column = -1};
+	struct tree_functions functions;
+	int ret = functions_read(&functions, open->instance, &asked, &diag);
+	uint32_t last = UINT32_MAX;
+	uint64_t base = 0;
+	bool there = false;
+
+	source_pump(open->instance);
+	for (size_t i = 0; i < functions.count; i++) {
+		const struct tree_function *function = &functions.list[i];
+
+		if (function->number != last)
+			there = find_base(open->instance, function->number, &base);
+		last = function->number;
+		tree_text_format(out, "%llx ", there ? (unsigned long long)(base + function->address) : 0);
+		put_available(function, out);
+	}
+	functions_clear(&functions);
+	return ret;
 }
 
 int filter_read_total(struct tree_open *open, struct tree_text *out)

@@ -82,13 +82,12 @@ int formats_read_id(struct tree_open *open, struct tree_text *out)
 
 int formats_read_page(struct tree_open *open, struct tree_text *out)
 {
-	(void)open;
 	tree_text_format(out,
 			 "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
 			 "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
 			 "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
 			 "\tfield: char data;\toffset:16;\tsize:%u;\tsigned:0;\n",
-			 RAW_PAGE - RAW_HEAD);
+			 open->instance->page_bytes - RAW_HEAD);
 	return 0;
 }
 

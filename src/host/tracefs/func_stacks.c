@@ -11,14 +11,12 @@
 #include <string.h>
 
 #include <host/now.h>
-#include <host/proc.h>
 
 #include "tree.h"
 
 #define STACK_MAX 64u	      /* functions of a stack */
 #define DEPTH_MAX 1024u	      /* open calls of a thread that are kept: the outermost ones */
 #define HELD_MAX  (32u << 20) /* bytes of the gate's events that wait for the instance's calls */
-#define MAPPED_NS 100000000u
 
 /* The open calls of a slot. */
 struct open_calls {
@@ -120,42 +118,6 @@ static void destroy(struct tree_instance *instance)
 	instance->func_stacks = NULL;
 }
 
-static const struct tree_beside beside = {.pump = pump, .known = known, .reach = reach, .end = end, .destroy = destroy};
-
-static int begin(struct tree_instance *instance, struct calltap_diag *diag)
-{
-	const struct tree_words all = {0};
-
-	if (!instance->func_stacks)
-		instance->func_stacks = calloc(1, sizeof(*instance->func_stacks));
-	if (!instance->func_stacks)
-		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
-	instance->besides[BESIDE_STACKS] = &beside;
-	gate_end(&instance->func_stacks->gate);
-	forget(instance->func_stacks);
-	instance->func_stacks->since_ns = now_ns();
-	return gate_begin(&instance->func_stacks->gate, instance, &gate_kind, &all, diag);
-}
-
-int func_stacks_follow(struct tree_instance *instance, struct calltap_diag *diag)
-{
-	struct tree_instance *gate = instance->func_stacks ? instance->func_stacks->gate : NULL;
-	bool wanted = options_has(instance, OPTION_FUNC_STACK_TRACE) || options_has(instance, OPTION_USERSTACKTRACE);
-	struct calltap_diag gone;
-	char tracer[64];
-
-	if (!gate && !wanted)
-		return 0;
-	ask_value(instance, "tracer", tracer, sizeof(tracer));
-	wanted &= !strcmp(tracer, "function") && !ask_is_gone(instance, &gone);
-	if (wanted == gate_is_open(gate))
-		return 0;
-	if (wanted)
-		return begin(instance, diag);
-	gate_end(&instance->func_stacks->gate);
-	return 0;
-}
-
 /* Where the function that a slot has open at the depth lies; 0 = nobody knows.  *size: of the function. */
 static uint64_t place_of(struct tree_instance *gate, const struct open_calls *calls, uint32_t depth, uint64_t ticks,
 			 uint64_t *size)
@@ -189,7 +151,7 @@ static size_t add_outer(struct tree_instance *gate, const struct open_calls *cal
 	return count;
 }
 
-char *func_stacks_make(struct tree_instance *instance, const struct tree_event *call, size_t *count)
+static char *make(struct tree_instance *instance, const struct tree_event *call, size_t *count)
 {
 	const struct tree_func_stacks *stacks = instance->func_stacks;
 	uint64_t addresses[STACK_MAX] = {lines_address(instance, call), call->extra};
@@ -204,43 +166,39 @@ char *func_stacks_make(struct tree_instance *instance, const struct tree_event *
 	return made ? memcpy(made, addresses, *count * sizeof(*addresses)) : NULL;
 }
 
-/* The file that is mapped there in the process of the slot, or the number alone. */
-static void put_user_place(struct tree_instance *instance, uint32_t slot, uint64_t address, struct tree_text *out)
-{
-	struct tree *tree = instance->tree;
-	uint32_t pid = tree->slots[slot].pid;
-	const struct map *map = NULL;
+static const struct tree_beside beside = {
+	.pump = pump, .known = known, .reach = reach, .stack = make, .end = end, .destroy = destroy};
 
-	if (options_has(instance, OPTION_SYM_USEROBJ) && pid) {
-		if (tree->mapped.pid != pid || now_ns() - tree->mapped.read_ns > MAPPED_NS) {
-			space_free(&tree->mapped.space);
-			if (space_read(&tree->mapped.space, proc_alive((pid_t)pid)))
-				tree->mapped.space = (struct space){0};
-			tree->mapped.pid = pid;
-			tree->mapped.read_ns = now_ns();
-		}
-		map = space_find(&tree->mapped.space, address);
-	}
-	map = map && map->path[0] == '/' ? map : NULL;
-	if (map)
-		tree_text_format(out, "%s[+0x%llx]", map->path, (unsigned long long)(address - map->lo));
-	if (!map || options_has(instance, OPTION_SYM_ADDR))
-		tree_text_format(out, " <%016llx>", (unsigned long long)address);
+static int begin(struct tree_instance *instance, struct calltap_diag *diag)
+{
+	const struct tree_words all = {0};
+
+	if (!instance->func_stacks)
+		instance->func_stacks = calloc(1, sizeof(*instance->func_stacks));
+	if (!instance->func_stacks)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	instance->besides[BESIDE_STACKS] = &beside;
+	gate_end(&instance->func_stacks->gate);
+	forget(instance->func_stacks);
+	instance->func_stacks->since_ns = now_ns();
+	return gate_begin(&instance->func_stacks->gate, instance, &gate_kind, &all, diag);
 }
 
-void lines_stack(struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
+int func_stacks_follow(struct tree_instance *instance, struct calltap_diag *diag)
 {
-	bool user = event->kind == TREE_USER_STACK;
+	struct tree_instance *gate = instance->func_stacks ? instance->func_stacks->gate : NULL;
+	bool wanted = options_has(instance, OPTION_FUNC_STACK_TRACE) || options_has(instance, OPTION_USERSTACKTRACE);
+	struct calltap_diag gone;
+	char tracer[64];
 
-	tree_text_string(out, user ? "<user stack trace>" : "<stack trace>");
-	for (uint64_t i = 0; i < event->extra; i++) {
-		uint64_t address;
-
-		memcpy(&address, event->text + i * sizeof(address), sizeof(address));
-		tree_text_string(out, "\n => ");
-		if (user)
-			put_user_place(instance, event->slot, address, out);
-		else
-			lines_place(instance, event, address, out);
-	}
+	if (!gate && !wanted)
+		return 0;
+	ask_value(instance, "tracer", tracer, sizeof(tracer));
+	wanted &= !strcmp(tracer, "function") && !ask_is_gone(instance, &gone);
+	if (wanted == gate_is_open(gate))
+		return 0;
+	if (wanted)
+		return begin(instance, diag);
+	gate_end(&instance->func_stacks->gate);
+	return 0;
 }

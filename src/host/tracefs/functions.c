@@ -61,8 +61,11 @@ static bool parse_line(struct tree_function *function, char *line, char letter)
 {
 	char *number = cut(&line, '\t'), *letters = cut(&line, '\t'), *object = cut(&line, '\t');
 
+	char *colon;
+
 	if (!line)
 		return false;
+	colon = number + strcspn(number, ":");
 	*function = (struct tree_function){
 		.name = line,
 		.object = object,
@@ -71,6 +74,8 @@ static bool parse_line(struct tree_function *function, char *line, char letter)
 		.recorded = strchr(letters, '+') != NULL,
 		.picked = letter && strchr(letters, letter) != NULL,
 		.meant = strchr(letters, 'o') != NULL,
+		.touched = strchr(letters, 'p') != NULL,
+		.address = *colon ? strtoull(colon + 1, NULL, 16) : 0,
 	};
 	return true;
 }
@@ -169,6 +174,8 @@ int functions_read(struct tree_functions *out, struct tree_instance *instance, c
 		ret = ask_add_change(&words, "look", "=", asked->object);
 	if (!ret && asked->picked)
 		ret = ask_add_change(&words, "pick", "=", asked->key);
+	if (!ret && asked->addresses)
+		ret = ask_add_change(&words, "addresses", "=", "1");
 	if (!ret && asked->match)
 		ret = ask_add_change(&words, "match", "=", asked->match);
 	if (ret)

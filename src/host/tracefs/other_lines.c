@@ -23,7 +23,7 @@ bool other_is_chosen(const struct tree_instance *instance)
 
 static void put_type(const struct tree_event *event, struct tree_text *out)
 {
-	tree_text_format(out, "type: %u\n", raw_id_of(event));
+	tree_text_format(out, "type: %u\n", store_type(event));
 }
 
 static void put_raw(struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)

@@ -6,6 +6,7 @@
 
 #include <host/now.h>
 
+#include "raw.h"
 #include "tree.h"
 
 #define BYTES_DEFAULT (8u << 20) /* of a store until the session has told the size of its buffers */
@@ -20,6 +21,7 @@ struct tree_instance *parts_make(struct tree *tree, const char *name)
 	instance->id = tree->next_id++;
 	instance->options = options_default();
 	instance->emptied_ns = now_ns();
+	instance->page_bytes = RAW_PAGE;
 	instance->source.memory = instance->source.connection = -1;
 	instance->store.bytes_max = BYTES_DEFAULT;
 	snprintf(instance->name, sizeof(instance->name), "%s", name);

@@ -11,7 +11,6 @@
 #include "raw.h"
 #include "tree.h"
 
-#define DATA	     (RAW_PAGE - RAW_HEAD)
 #define DELTA_BITS   27
 #define TYPE_EXTEND  30u
 #define MISSED	     (1ull << 31)
@@ -42,22 +41,11 @@ static void put64(unsigned char *at, uint64_t value)
 	memcpy(at, &value, sizeof(value));
 }
 
-unsigned raw_id_of(const struct tree_event *event)
-{
-	return event->kind == TREE_CALL		? RAW_FUNCTION
-	       : event->kind == TREE_ENTRY	? RAW_ENTRY
-	       : event->kind == TREE_EXIT	? RAW_EXIT
-	       : event->kind == TREE_DATA	? RAW_DATA
-	       : event->kind == TREE_STACK	? RAW_STACK
-	       : event->kind == TREE_USER_STACK ? RAW_USER_STACK
-						: RAW_PRINT;
-}
-
 static void put_payload(unsigned char *at, struct tree_instance *instance, const struct tree_event *event)
 {
 	uint64_t took = event->extra == UINT64_MAX ? 0 : event->extra; /* its entry is not known */
 
-	put16(at, (uint16_t)raw_id_of(event));
+	put16(at, (uint16_t)store_type(event));
 	put32(at + 4, instance->tree->slots[event->slot].tid);
 	at += STORE_COMMON;
 	if (event->kind == TREE_MARK) {
@@ -95,7 +83,7 @@ static bool put_event(struct page *page, struct tree_instance *instance, const s
 	unsigned char *at = page->bytes ? page->bytes + RAW_HEAD + page->used : NULL;
 
 	extend = delta >> DELTA_BITS ? 8 : 0;
-	if (page->used + extend + size > DATA)
+	if (page->used + extend + size > instance->page_bytes - RAW_HEAD)
 		return false;
 	if (!page->used)
 		page->began_ns = event->ns;
@@ -149,13 +137,13 @@ static uint64_t fill(struct page *page, const struct tree_open *open)
 	return 0;
 }
 
-static void put_head(struct page *page)
+static void put_head(struct page *page, size_t bytes)
 {
 	uint64_t commit = page->used;
 
 	if (page->missed_any)
 		commit |= MISSED;
-	if (page->missed_any && page->missed && page->used + 8 <= DATA) {
+	if (page->missed_any && page->missed && page->used + 8 <= bytes - RAW_HEAD) {
 		commit |= MISSED_KNOWN;
 		put64(page->bytes + RAW_HEAD + page->used, page->missed);
 	}
@@ -189,18 +177,23 @@ bool raw_is_ready(struct tree_open *open, bool whole)
 void raw_fill(struct tree_open *open, bool whole)
 {
 	struct tree_store *store = &open->instance->store;
-	unsigned char bytes[RAW_PAGE] = {0};
-	struct page page = {.bytes = bytes};
+	const size_t bytes = open->instance->page_bytes;
+	struct page page = {0};
 	uint64_t end, number;
 
 	if (open->text.used)
 		return;
+	tree_text_fill(&open->text, 0, bytes);
+	if (open->text.failed)
+		return; /* its reader is told */
+	page.bytes = (unsigned char *)open->text.bytes;
+	open->text.used = 0;
 	buffer_limit_again(open->instance);
 	end = fill(&page, open);
 	if (!page.used || (whole && !page.full && !open->instance->source.ended))
 		return;
-	put_head(&page);
-	tree_text_add(&open->text, (const char *)bytes, sizeof(bytes));
+	put_head(&page, bytes);
+	open->text.used = bytes;
 	store->cpus[open->which].missed = 0;
 	while ((number = store->cpus[open->which].first) && number != end)
 		store_take(store, number);

@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define RAW_PAGE 4096u
-#define RAW_HEAD 16u /* the time of the first event, and how many bytes are used */
+#define RAW_PAGE     4096u /* bytes of a sub-buffer, as long as buffer_subbuf_size_kb says nothing else */
+#define RAW_PAGE_MAX (512u << 10)
+#define RAW_HEAD     16u /* the time of the first event, and how many bytes are used */
 /* The function that writes marks, also in the file kallsyms. */
 #define RAW_MARK_ADDRESS 0xffffffff81000000ull
 
@@ -25,11 +26,7 @@ enum raw_id {
 	RAW_DATA = 18
 };
 
-struct tree_event;
 struct tree_open;
-
-/* The id of the event's kind. */
-unsigned raw_id_of(const struct tree_event *event);
 
 int raw_begin(struct tree_open *open);
 void raw_end(struct tree_open *open);

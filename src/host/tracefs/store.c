@@ -9,9 +9,21 @@
 
 #include <host/now.h>
 
+#include "raw.h"
 #include "tree.h"
 
 #define ROOM_MIN 1024u
+
+unsigned store_type(const struct tree_event *event)
+{
+	return event->kind == TREE_CALL		? RAW_FUNCTION
+	       : event->kind == TREE_ENTRY	? RAW_ENTRY
+	       : event->kind == TREE_EXIT	? RAW_EXIT
+	       : event->kind == TREE_DATA	? RAW_DATA
+	       : event->kind == TREE_STACK	? RAW_STACK
+	       : event->kind == TREE_USER_STACK ? RAW_USER_STACK
+						: RAW_PRINT;
+}
 
 size_t store_payload(const struct tree_event *event)
 {

@@ -34,9 +34,11 @@ static int read_readme(struct tree_open *open, struct tree_text *out)
 		"  trace_clock\t\t- mono, local, global: the CPU's counter, shown as CLOCK_MONOTONIC\n"
 		"  trace_options, options/ - how events are shown\n"
 		"  buffer_size_kb\t- of each thread; buffer_total_size_kb of all\n"
+		"  buffer_subbuf_size_kb\t- of the sub-buffers of trace_pipe_raw; another size empties the buffer\n"
 		"  buffer_percent\t- of the buffer that are full before poll() of trace_pipe_raw tells of it\n"
 		"  free_buffer\t\t- when it is closed the buffer is emptied; with disable_on_free tracing ends, too\n"
 		"  available_filter_functions - what can be traced: name, and [object] for a library's\n"
+		"\t    available_filter_functions_addrs: with the address in front\n"
 		"  set_ftrace_filter\t- functions to trace; none: all.  set_ftrace_notrace: functions to leave out\n"
 		"\t    accepts: func_full_name or glob-matching-pattern, or the number of a line of\n"
 		"\t    available_filter_functions; !func takes it away; :mod:object and func:mod:object are\n"
@@ -51,7 +53,10 @@ static int read_readme(struct tree_open *open, struct tree_text *out)
 		"  set_ftrace_notrace_pid - threads whose events are left out\n"
 		"  function_profile_enabled - 1: calls and times of functions are counted; trace_stat/functionN shows "
 		"them\n"
-		"  enabled_functions\t- functions that are recorded at present\n"
+		"  enabled_functions\t- functions that are recorded at present; touched_functions: at any time\n"
+		"  tracing_max_latency\t- microseconds of the longest call that function_graph has recorded since it "
+		"was "
+		"written\n"
 		"  saved_cmdlines\t- threads by id, with their names; saved_tgids: with their processes\n"
 		"  stack_trace\t\t- the deepest stack of each thread, with the sizes of its frames, while\n"
 		"\t    stack_tracer_enabled is 1; of stack_trace_filter's functions; `echo 0 > stack_max_size` begins "
@@ -167,6 +172,11 @@ static const struct tree_row table[] = {
 	 .mode = READABLE,
 	 .top = true,
 	 .read = filter_read_available},
+	{.folder = FOLDER_TOP,
+	 .name = "available_filter_functions_addrs",
+	 .mode = READABLE,
+	 .top = true,
+	 .read = filter_read_addresses},
 	{.folder = FOLDER_TOP, .name = "available_tracers", .mode = READABLE, .read = control_read_available_tracers},
 	{.folder = FOLDER_TOP,
 	 .name = "buffer_percent",
@@ -174,6 +184,11 @@ static const struct tree_row table[] = {
 	 .read = buffer_read_percent,
 	 .write = buffer_write_percent},
 	{.folder = FOLDER_TOP, .name = "buffer_size_kb", .mode = CHANGED, .read = buffer_read, .write = buffer_write},
+	{.folder = FOLDER_TOP,
+	 .name = "buffer_subbuf_size_kb",
+	 .mode = CHANGED,
+	 .read = buffer_read_page,
+	 .write = buffer_write_page},
 	{.folder = FOLDER_TOP, .name = "buffer_total_size_kb", .mode = READABLE, .read = buffer_read_total},
 	{.folder = FOLDER_TOP,
 	 .name = "current_tracer",
@@ -270,6 +285,12 @@ static const struct tree_row table[] = {
 	 .begin = stream_begin_snapshot,
 	 .end = stream_end,
 	 .stream = STREAM_TRACE},
+	{.folder = FOLDER_TOP, .name = "touched_functions", .mode = READABLE, .top = true, .read = filter_read_touched},
+	{.folder = FOLDER_TOP,
+	 .name = "tracing_max_latency",
+	 .mode = CHANGED,
+	 .read = control_read_longest,
+	 .write = control_write_longest},
 	{.folder = FOLDER_TOP,
 	 .name = "trace",
 	 .mode = CHANGED,

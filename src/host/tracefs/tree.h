@@ -134,6 +134,8 @@ struct tree_open;
  */
 size_t store_payload(const struct tree_event *event);
 size_t store_size(const struct tree_event *event);
+/* The kernel's id of the event's kind. */
+unsigned store_type(const struct tree_event *event);
 /* Bytes of the event's text. */
 size_t store_text_size(const struct tree_event *event);
 #define STORE_USER_STACK 8u /* addresses that a user stack has room for */
@@ -219,6 +221,8 @@ struct tree_beside {
 	void (*settle)(struct tree_instance *instance);
 	/* tracing_on was written: the session has switched at some time since then. */
 	void (*traced)(struct tree_instance *instance, bool on, uint64_t since_ns);
+	/* The stack of a call that is being taken in, as addresses; NULL: it has none, or there is no memory. */
+	char *(*stack)(struct tree_instance *instance, const struct tree_event *call, size_t *count);
 	void (*end)(struct tree_instance *instance); /* the session has ended */
 	void (*destroy)(struct tree_instance *instance);
 };
@@ -244,8 +248,11 @@ struct tree_instance {
 	uint32_t options;	 /* bits by the table of options.c */
 	uint32_t clock;		 /* by the table of controls.c */
 	uint32_t percent;	 /* buffer_percent */
-	uint32_t frees;		 /* descriptors of free_buffer */
-	uint64_t buffer_bytes;	 /* of a thread's buffer in the session, as it was at buffer_ns; 0 = not known */
+	uint32_t page_bytes;	 /* of a sub-buffer of trace_pipe_raw */
+	uint64_t longest_ns;	 /* tracing_max_latency: of the calls that ended later than measured_ns */
+	uint64_t measured_ns;
+	uint32_t frees;	       /* descriptors of free_buffer */
+	uint64_t buffer_bytes; /* of a thread's buffer in the session, as it was at buffer_ns; 0 = not known */
 	uint64_t buffer_ns;
 	uint32_t *cpumask;				 /* groups of 32 CPUs whose events are kept; NULL = all */
 	struct tree_words pids;				 /* set_ftrace_pid; none = all */
@@ -340,6 +347,8 @@ struct tree_function {
 	uint32_t number, rank;		/* of the object, in the session and in the tree */
 	bool program, recorded, picked; /* picked: by the filters that were asked for */
 	bool meant;			/* its object is one that was asked for */
+	bool touched;			/* it was patched at some time */
+	uint64_t address;		/* in the object's file, if that was asked for */
 };
 
 struct tree_functions {
@@ -357,6 +366,7 @@ struct tree_asked {
 	const char *object;		  /* glob: libraries that nothing has named are looked at; "" or NULL = none */
 	const char *match;		  /* pattern: functions whose names match it; NULL = all */
 	bool picked;			  /* those alone that the filters pick */
+	bool addresses;
 };
 
 /* All functions that are asked for, in the tree's order. */
@@ -496,8 +506,6 @@ void gate_end(struct tree_instance **gate);
 /* func_stacks.c: func_stack_trace and userstacktrace, stacks below the lines of calls. */
 /* An option, or the tracer, has changed.  -errno with diag: stacks have two functions. */
 int func_stacks_follow(struct tree_instance *instance, struct calltap_diag *diag) __attribute__((warn_unused_result));
-/* The stack of a call that is being taken in, as addresses; NULL: it has none, or there is no memory. */
-char *func_stacks_make(struct tree_instance *instance, const struct tree_event *call, size_t *count);
 
 /* profiler.c: function_profile_enabled and trace_stat/. */
 int profiler_read(struct tree_open *open, struct tree_text *out);
@@ -746,6 +754,8 @@ int control_read_depth(struct tree_open *open, struct tree_text *out);
 int control_write_depth(struct tree_open *open, const char *text, size_t size);
 int control_read_threshold(struct tree_open *open, struct tree_text *out);
 int control_write_threshold(struct tree_open *open, const char *text, size_t size);
+int control_read_longest(struct tree_open *open, struct tree_text *out);
+int control_write_longest(struct tree_open *open, const char *text, size_t size);
 int control_read_clock(struct tree_open *open, struct tree_text *out);
 int control_write_clock(struct tree_open *open, const char *text, size_t size);
 int control_read_options(struct tree_open *open, struct tree_text *out);
@@ -766,6 +776,8 @@ int buffer_write(struct tree_open *open, const char *text, size_t size);
 int buffer_read_total(struct tree_open *open, struct tree_text *out);
 int buffer_read_percent(struct tree_open *open, struct tree_text *out);
 int buffer_write_percent(struct tree_open *open, const char *text, size_t size);
+int buffer_read_page(struct tree_open *open, struct tree_text *out);
+int buffer_write_page(struct tree_open *open, const char *text, size_t size);
 int buffer_write_free(struct tree_open *open, const char *text, size_t size);
 /* At the beginning of free_buffer, and at its end. */
 int buffer_begin_free(struct tree_open *open);
@@ -806,6 +818,8 @@ int filter_read_available(struct tree_open *open, struct tree_text *out);
 /* How many functions there are, of how many objects. */
 int filter_read_total(struct tree_open *open, struct tree_text *out);
 int filter_read_enabled(struct tree_open *open, struct tree_text *out);
+int filter_read_touched(struct tree_open *open, struct tree_text *out);
+int filter_read_addresses(struct tree_open *open, struct tree_text *out);
 
 /* stream.c: trace and trace_pipe. */
 int stream_begin_trace(struct tree_open *open);
