@@ -46,7 +46,8 @@ static const struct agent_sites *owner_of(const struct calltap_site *site, uint3
  * Switch one site.  True: done.  False: the site cannot be switched; or it leads to another plan's stub, and is noted
  * in moves, to be led to this plan's.
  */
-static bool switch_one(const struct agent_sites *kept, uint32_t place, bool on, struct moves *moves)
+static bool switch_one(const struct agent_sites *kept, uint32_t place, bool on, const struct patch_glance *glance,
+		       struct moves *moves)
 {
 	const struct calltap_site *site;
 	const struct agent_sites *owner;
@@ -54,7 +55,7 @@ static bool switch_one(const struct agent_sites *kept, uint32_t place, bool on, 
 	if (place >= kept->count)
 		return false;
 	site = &kept->list[place];
-	if (!kept->waits && !patch_site_switch(&agent.poker, &kept->region, site, on))
+	if (!kept->waits && !patch_site_switch_seen(&agent.poker, &kept->region, site, on, glance))
 		return true;
 	owner = owner_of(site, place);
 	if (!owner || owner == kept)
@@ -70,6 +71,8 @@ void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap
 {
 	const struct agent_sites *kept = NULL;
 	struct moves moves = {.count = 0};
+	struct patch_glance glance;
+	uint32_t seen = 0;
 
 	*done = (struct calltap_msg_switch_done){
 		.head = {CALLTAP_MSG_SWITCH_DONE, sizeof(*done)},
@@ -82,7 +85,10 @@ void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap
 	if (!kept || !agent_text_take())
 		return;
 	for (uint32_t i = 0; i < message->count; i++) {
-		done->switched += switch_one(kept, message->sites[i], message->on, &moves);
+		if (i == seen)
+			seen += patch_glance(&glance, &agent.poker, kept->list, kept->count, message->sites + i,
+					     message->count - i);
+		done->switched += switch_one(kept, message->sites[i], message->on, &glance, &moves);
 		if (moves.count == MOVES)
 			done->switched += make_moves(&moves);
 	}

@@ -19,8 +19,7 @@ struct way {
 	uint8_t inert; /* bytes at the start that no step restores: they come back with the page alone */
 };
 
-#define GLANCE_BYTES 512 /* read at once: a site is written some 20 us after this at the latest */
-#define GLANCE_SITES 16
+#define GLANCE_SITES 16 /* the last of them is written some 20 us after the bytes were read, at the latest */
 
 #define ROUNDS (2 + ARCH_STEPS_MAX) /* the longest way, and one: a trampoline follows its site */
 
@@ -55,35 +54,41 @@ bool patch_piece_is(const struct patch_poker *poker, const struct patch_piece *p
 	       !memcmp(now, code, piece->length);
 }
 
-/* The bytes of sites that lie close together, read by one call right before the first of them is written. */
-struct glance {
-	uint64_t at;
-	size_t size;
-	uint8_t bytes[GLANCE_BYTES];
-};
-
-/* Read the bytes of sites[0] and of sites close behind it.  Returns how many sites were covered, at least one. */
-static uint32_t glance_at(struct glance *glance, const struct patch_poker *poker, const struct calltap_site *sites,
-			  uint32_t count)
+uint32_t patch_glance(struct patch_glance *glance, const struct patch_poker *poker, const struct calltap_site *sites,
+		      uint32_t site_count, const uint32_t *places, uint32_t count)
 {
-	uint64_t end = sites[0].address;
+	uint64_t end = 0;
 	uint32_t taken = 0;
 
-	glance->at = end;
-	while (taken < count && taken < GLANCE_SITES && sites[taken].address >= end &&
-	       sites[taken].address + sites[taken].length <= glance->at + GLANCE_BYTES) {
-		end = sites[taken].address + sites[taken].length;
-		taken++;
+	glance->size = 0;
+	for (; taken < count && taken < GLANCE_SITES && places[taken] < site_count; taken++) {
+		const struct calltap_site *site = &sites[places[taken]];
+
+		glance->at = taken ? glance->at : site->address;
+		if (site->address < end || site->address + site->length > glance->at + sizeof(glance->bytes))
+			break;
+		end = site->address + site->length;
 	}
-	glance->size = end - glance->at;
-	if (SYS(pread64, poker->mem_fd, glance->bytes, glance->size, glance->at, 0, 0) != (long)glance->size)
-		glance->size = 0;
+	if (taken &&
+	    SYS(pread64, poker->mem_fd, glance->bytes, end - glance->at, glance->at, 0, 0) == (long)(end - glance->at))
+		glance->size = end - glance->at;
 	return taken ? taken : 1;
 }
 
+/* patch_glance() of sites[0] and of those behind it. */
+static uint32_t glance_at(struct patch_glance *glance, const struct patch_poker *poker,
+			  const struct calltap_site *sites, uint32_t count)
+{
+	uint32_t places[GLANCE_SITES];
+
+	for (uint32_t i = 0; i < GLANCE_SITES; i++)
+		places[i] = i;
+	return patch_glance(glance, poker, sites, count, places, count < GLANCE_SITES ? count : GLANCE_SITES);
+}
+
 /* Compare with the glance where it holds the piece; else read the bytes now. */
-static bool glance_shows(const struct glance *glance, const struct patch_poker *poker, const struct patch_piece *piece,
-			 const uint8_t *code)
+static bool glance_shows(const struct patch_glance *glance, const struct patch_poker *poker,
+			 const struct patch_piece *piece, const uint8_t *code)
 {
 	uint64_t offset = piece->address - glance->at;
 
@@ -106,21 +111,35 @@ int patch_piece_write(struct patch_poker *poker, const struct patch_piece *piece
 	return patch_poke(poker, piece->address + write->offset, write->bytes, write->size);
 }
 
-enum patch_state patch_site_state(const struct patch_poker *poker, const struct patch_region *region,
-				  const struct calltap_site *site)
+/* The bytes of a piece, by the glance where it holds them; false: they cannot be read. */
+static bool read_piece(uint8_t now[ARCH_SITE_MAX], const struct patch_poker *poker, const struct patch_piece *piece,
+		       const struct patch_glance *glance)
+{
+	uint64_t offset = glance ? piece->address - glance->at : 0;
+
+	if (!glance || offset >= glance->size || piece->length > glance->size - offset)
+		return SYS(pread64, poker->mem_fd, now, piece->length, piece->address, 0, 0) == piece->length;
+	memcpy(now, glance->bytes + offset, piece->length);
+	return true;
+}
+
+/* *piece: the site's, if it is not alien. */
+static enum patch_state state_of(struct patch_piece *piece, const struct patch_poker *poker,
+				 const struct patch_region *region, const struct calltap_site *site,
+				 const struct patch_glance *glance)
 {
 	enum patch_state state = PATCH_SITE_ON;
-	struct patch_piece piece, tramp;
-	uint8_t code[ARCH_SITE_MAX];
+	uint8_t code[ARCH_SITE_MAX], now[ARCH_SITE_MAX];
+	struct patch_piece tramp;
 	struct arch_write off;
 
-	if (!patch_site_find(&piece, poker, region, site))
+	if (!patch_site_find(piece, poker, region, site) || !read_piece(now, poker, piece, glance))
 		return PATCH_SITE_ALIEN;
-	off = arch_site_switch(piece.address, piece.length, piece.target, false);
-	arch_site_make(code, piece.address, piece.length, piece.target);
-	if (!patch_piece_is(poker, &piece, code)) {
+	off = arch_site_switch(piece->address, piece->length, piece->target, false);
+	arch_site_make(code, piece->address, piece->length, piece->target);
+	if (memcmp(now, code, piece->length) != 0) {
 		put(code, &off);
-		state = patch_piece_is(poker, &piece, code) ? PATCH_SITE_OFF : PATCH_SITE_ALIEN;
+		state = memcmp(now, code, piece->length) != 0 ? PATCH_SITE_ALIEN : PATCH_SITE_OFF;
 	}
 	if (state == PATCH_SITE_ALIEN || !arch_site_is_short(site->length))
 		return state;
@@ -129,19 +148,33 @@ enum patch_state patch_site_state(const struct patch_poker *poker, const struct 
 	return patch_piece_is(poker, &tramp, code) ? state : PATCH_SITE_ALIEN;
 }
 
-int patch_site_switch(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *site,
-		      bool on)
+enum patch_state patch_site_state(const struct patch_poker *poker, const struct patch_region *region,
+				  const struct calltap_site *site)
 {
-	enum patch_state state = patch_site_state(poker, region, site);
 	struct patch_piece piece;
+
+	return state_of(&piece, poker, region, site, NULL);
+}
+
+int patch_site_switch_seen(struct patch_poker *poker, const struct patch_region *region,
+			   const struct calltap_site *site, bool on, const struct patch_glance *glance)
+{
+	struct patch_piece piece;
+	enum patch_state state = state_of(&piece, poker, region, site, glance);
 	struct arch_write write;
 
-	if (state == PATCH_SITE_ALIEN || !patch_site_find(&piece, poker, region, site))
+	if (state == PATCH_SITE_ALIEN)
 		return -EINVAL;
 	if (state == (on ? PATCH_SITE_ON : PATCH_SITE_OFF))
 		return 0;
 	write = arch_site_switch(piece.address, piece.length, piece.target, on);
 	return patch_piece_write(poker, &piece, &write);
+}
+
+int patch_site_switch(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *site,
+		      bool on)
+{
+	return patch_site_switch_seen(poker, region, site, on, NULL);
 }
 
 /* True after `steps` steps or more: another plan of the same site may have taken further ones. */
@@ -158,7 +191,7 @@ static bool has_come(const struct patch_poker *poker, const struct patch_piece *
  * Take one step of a piece's way if the piece stands right before that step.  A piece that others have changed is left.
  */
 static void take_step(struct patch_poker *poker, const struct patch_piece *piece, unsigned step,
-		      const struct glance *glance)
+		      const struct patch_glance *glance)
 {
 	struct way way = way_of(piece);
 	uint8_t code[ARCH_SITE_MAX];
@@ -180,7 +213,7 @@ static void tramp_step(struct patch_poker *poker, const struct patch_region *reg
 		       unsigned round)
 {
 	struct patch_piece piece = patch_site_piece(region, site), tramp = patch_tramp_piece(region, site);
-	const struct glance none = {.size = 0};
+	const struct patch_glance none = {.size = 0};
 	struct way way = way_of(&piece);
 
 	if (round && arch_falls_through(tramp.old) && has_come(poker, &piece, &way, round + 1))
@@ -188,7 +221,7 @@ static void tramp_step(struct patch_poker *poker, const struct patch_region *reg
 }
 
 static bool is_restored(const struct patch_poker *poker, const struct patch_region *region,
-			const struct calltap_site *site, const struct glance *glance)
+			const struct calltap_site *site, const struct patch_glance *glance)
 {
 	struct patch_piece piece = patch_site_piece(region, site), tramp = patch_tramp_piece(region, site);
 
@@ -241,7 +274,7 @@ uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region 
 static void take_round(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *sites,
 		       uint32_t count, unsigned round)
 {
-	struct glance glance;
+	struct patch_glance glance;
 	uint32_t seen = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -258,7 +291,7 @@ static void take_round(struct patch_poker *poker, const struct patch_region *reg
 void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, const struct patch_region *region,
 			 const struct calltap_site *sites, uint32_t count, const struct patch_pages *pages)
 {
-	struct glance glance;
+	struct patch_glance glance;
 	uint32_t seen = 0;
 	int ret = 0;
 

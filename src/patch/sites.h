@@ -86,12 +86,30 @@ bool patch_piece_is(const struct patch_poker *poker, const struct patch_piece *p
 int patch_piece_write(struct patch_poker *poker, const struct patch_piece *piece, const struct arch_write *write)
 	__attribute__((warn_unused_result));
 
+/* The bytes of sites that lie close together, read by one call right before the first of them is written. */
+struct patch_glance {
+	uint64_t at;
+	size_t size;
+	uint8_t bytes[512];
+};
+
+/*
+ * Read the bytes of the sites at these places of the list, as far as they lie close behind the first one, in the order
+ * of their addresses.  Returns how many sites were covered, at least one; of a place past the end nothing is read.
+ */
+uint32_t patch_glance(struct patch_glance *glance, const struct patch_poker *poker, const struct calltap_site *sites,
+		      uint32_t site_count, const uint32_t *places, uint32_t count);
+
 /*
  * live.c: switch one site on or off while threads run through it; a site that is so already is left. -EINVAL: the bytes
  * there are not this site's; its object may be gone, and anything may lie there.
  */
 int patch_site_switch(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *site,
 		      bool on) __attribute__((warn_unused_result));
+/* The same where the bytes were read just now; NULL: they are read.  What the glance does not hold is read, too. */
+int patch_site_switch_seen(struct patch_poker *poker, const struct patch_region *region,
+			   const struct calltap_site *site, bool on, const struct patch_glance *glance)
+	__attribute__((warn_unused_result));
 
 enum patch_state {
 	PATCH_SITE_ALIEN, /* the site does not lead to this region, nor would it if it were on */
