@@ -202,7 +202,8 @@ static int compile_glob(struct pattern *pattern, const char *text, struct patter
 	pattern->glob = strdup(text);
 	if (!pattern->glob)
 		return -ENOMEM;
-	pattern->exact = !strpbrk(text, "*?[\\");
+	pattern->head = strcspn(text, "*?[\\");
+	pattern->exact = !text[pattern->head];
 	pattern->all = !strcmp(text, "*");
 	if (!strchr(text, '\\'))
 		find_needle(pattern, text);
@@ -236,7 +237,10 @@ bool pattern_matches(const struct pattern *pattern, const char *name)
 		return true;
 	if (!pattern->glob)
 		return !regexec(&pattern->regex, name, 0, NULL, 0);
-	return pattern->exact ? !strcmp(pattern->glob, name) : glob_matches(pattern->glob, name);
+	if (pattern->exact)
+		return !strcmp(pattern->glob, name);
+	return !strncmp(pattern->glob, name, pattern->head) &&
+	       glob_matches(pattern->glob + pattern->head, name + pattern->head);
 }
 
 bool pattern_may_match_address(const struct pattern *pattern)

@@ -14,6 +14,7 @@ struct pattern {
 	char *glob; /* NULL: regex */
 	regex_t regex;
 	bool exact;	 /* the glob has no wildcard */
+	size_t head;	 /* bytes in front of its first wildcard or backslash */
 	bool all;	 /* the glob matches every name */
 	char needle[32]; /* a word that the mangled form of each matching name has in it; "" = not known */
 };
