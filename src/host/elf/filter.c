@@ -27,6 +27,7 @@ struct filter_set {
 	struct filter *items;
 	size_t count, capacity;
 	bool has[FILTER_KINDS];
+	uint64_t key;
 };
 
 int filter_set_create(struct filter_set **out)
@@ -98,6 +99,23 @@ static int compile_object(struct filter *filter, size_t length, struct pattern_f
 	return error;
 }
 
+/* FNV-1a of all kinds and texts, each with its NUL. */
+static void extend_key(struct filter_set *set, enum filter_kind kind, const char *text)
+{
+	uint64_t key = set->key ? set->key : 14695981039346656037ull;
+
+	key = (key ^ (uint64_t)kind) * 1099511628211ull;
+	do
+		key = (key ^ (unsigned char)*text) * 1099511628211ull;
+	while (*text++);
+	set->key = key;
+}
+
+uint64_t filter_set_key(const struct filter_set *set)
+{
+	return set->key;
+}
+
 static int add_one(struct filter_set *set, enum filter_kind kind, const char *text, struct calltap_diag *diag)
 {
 	struct filter filter = {.kind = kind, .text = strdup(text)};
@@ -120,6 +138,7 @@ static int add_one(struct filter_set *set, enum filter_kind kind, const char *te
 	}
 	set->items[set->count++] = filter;
 	set->has[kind] = true;
+	extend_key(set, kind, text);
 	return 0;
 }
 
@@ -385,6 +404,18 @@ const char *filter_set_unmatched(const struct filter_set *set)
 		if (!set->items[i].matches && !set->items[i].waits)
 			return set->items[i].text;
 	return NULL;
+}
+
+bool filter_set_take_matches(struct filter_set *to, const struct filter_set *from)
+{
+	if (to->count != from->count)
+		return false;
+	for (size_t i = 0; i < to->count; i++)
+		if (to->items[i].kind != from->items[i].kind || strcmp(to->items[i].text, from->items[i].text) != 0)
+			return false;
+	for (size_t i = 0; i < to->count; i++)
+		to->items[i].matches = from->items[i].matches;
+	return true;
 }
 
 void filter_set_let_wait(struct filter_set *set, size_t i)

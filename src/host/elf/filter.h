@@ -86,6 +86,10 @@ bool filter_set_names_site(struct filter_set *set, struct object *object, const 
 
 /* The text of the first filter that has matched nothing so far, and does not wait; NULL = all have. */
 const char *filter_set_unmatched(const struct filter_set *set);
+/* A number that sets of the same filters in the same order have, and no others. */
+uint64_t filter_set_key(const struct filter_set *set);
+/* If both are the same filters in the same order, `to` gets what `from` has matched; false: they are not. */
+bool filter_set_take_matches(struct filter_set *to, const struct filter_set *from);
 /* The i-th filter waits: what it names may be loaded later. */
 void filter_set_let_wait(struct filter_set *set, size_t i);
 bool filter_set_waits(const struct filter_set *set, size_t i);

@@ -51,11 +51,15 @@ struct object_site {
 	uint64_t address;  /* ELF address of the bytes to replace (after a landing pad) */
 	uint64_t function; /* ELF address of the function's symbol; the site's address when it has none */
 	uint32_t size;	   /* bytes of the function, 0 = not known */
-	uint8_t kind;	   /* enum site_kind */
-	uint8_t verdict;   /* enum site_verdict */
-	uint8_t length; /* of the jump; x86-64: 5, or 2 with a trampoline (abi/control.h); RISC-V: 8, or 4 to an island
-			 */
-	uint8_t span;	/* bytes of the instructions that the jump replaces, length or more */
+	/* What is asked of all sites again and again lies at the beginning. */
+	uint32_t named; /* 1 + the place of its symbol in the object's list; 0 = it has none */
+	/* Name in the symbol table, or of what is called; without version; "" when there is none. */
+	const char *symbol;
+	uint8_t kind;	 /* enum site_kind */
+	uint8_t verdict; /* enum site_verdict */
+	uint8_t length;	 /* of the jump; x86-64: 5, or 2 with a trampoline (abi/control.h); RISC-V: 8, or 4 to an island
+			  */
+	uint8_t span;	 /* bytes of the instructions that the jump replaces, length or more */
 	uint8_t body_off;  /* from address to where the body goes on */
 	uint8_t host_span; /* span of a head that has an island behind its jump; 0: it cannot */
 	uint8_t code_off;  /* from address to behind all that was put there for tracers: body_off or more */
@@ -64,9 +68,6 @@ struct object_site {
 	uint8_t tramp_old[8];
 	struct stock_need need; /* of its block, if it has one */
 	bool calls_libc;	/* SITE_LIBCALL: what it calls is the C library's, by its version */
-	uint32_t named;		/* 1 + the place of its symbol in the object's list; 0 = it has none */
-	/* Name in the symbol table, or of what is called; without version; "" when there is none. */
-	const char *symbol;
 };
 /* True if the site is the start of a block, to which the bytes at its address are led. */
 static inline bool site_has_block(const struct object_site *site)

@@ -38,6 +38,9 @@ void apply_take(struct session *session, const struct settings *settings)
 
 	session->images.tracing = settings->tracing;
 	session->images.tracer = options->tracer;
+	/* Sites are not asked again by the same filters (ask_once()). */
+	if (session->images.filters && session->images.filters != options->filters)
+		(void)filter_set_take_matches(options->filters, session->images.filters);
 	session->images.filters = options->filters;
 	session->images.needs = (struct tracer_needs){
 		.tree_filter = filter_set_has(options->filters, FILTER_GRAPH),

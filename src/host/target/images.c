@@ -31,6 +31,7 @@ static void image_destroy(struct image *image)
 	free(image->sources);
 	free(image->blocks);
 	free(image->off);
+	free(image->asked);
 	free(image->touched);
 	free(image->slots);
 	free(image->roles);
@@ -203,6 +204,58 @@ struct filter_decision images_ask(struct filter_set *filters, const struct image
 	return decision;
 }
 
+/* What the session's filters say of an object's sites, as far as they were asked. */
+struct image_asked {
+	uint64_t key; /* of the filters */
+	const struct object_site *sites;
+	size_t count;
+	uint8_t answers[]; /* bits of enum answer; 0 = not asked yet */
+};
+
+enum answer { ANSWER_KNOWN = 1, ANSWER_TRACE = 2, ANSWER_ROOT = 4, ANSWER_NOTREE = 8, ANSWER_SMALL = 16 };
+
+static int make_asked(struct image *image)
+{
+	const struct object_site *sites;
+	size_t count = object_sites(image->object, &sites);
+
+	image->asked = calloc(1, sizeof(*image->asked) + count);
+	if (!image->asked)
+		return -ENOMEM;
+	image->asked->sites = sites;
+	image->asked->count = count;
+	return 0;
+}
+
+/* images_ask() of the session's filters, and is the function large enough?  A name is matched once, however often what
+ * is wanted is judged. */
+static struct filter_decision ask_once(const struct images *images, const struct image *image,
+				       const struct object_site *source)
+{
+	struct image_asked *asked = image->base ? image->base->asked : image->asked;
+	struct filter_decision decision;
+	uint8_t *answer;
+
+	if (!asked) {
+		decision = images_ask(images->filters, image, source);
+		decision.trace = decision.trace && has_size(images, source);
+		return decision;
+	}
+	if (asked->key != filter_set_key(images->filters))
+		memset(asked->answers, 0, asked->count);
+	asked->key = filter_set_key(images->filters);
+	answer = &asked->answers[source - asked->sites];
+	if (!*answer) {
+		decision = images_ask(images->filters, image, source);
+		*answer = (uint8_t)(ANSWER_KNOWN | (decision.trace ? ANSWER_TRACE : 0) |
+				    (decision.root ? ANSWER_ROOT : 0) | (decision.notree ? ANSWER_NOTREE : 0) |
+				    (has_size(images, source) ? 0 : ANSWER_SMALL));
+	}
+	return (struct filter_decision){.trace = (*answer & (ANSWER_TRACE | ANSWER_SMALL)) == ANSWER_TRACE,
+					.root = *answer & ANSWER_ROOT,
+					.notree = *answer & ANSWER_NOTREE};
+}
+
 /* Where there may be brief records, others are made in C: the fast recorders know nothing of halves of words. */
 static uint16_t among_brief(const struct images *images)
 {
@@ -234,8 +287,8 @@ static struct verdict judge_site(const struct images *images, const struct image
 	bool waits = triggered && watch_waits(images->watch, 0, image->object, source, images->tracing);
 	bool recorded, tells, any = handlers_any(images->handlers);
 
-	decision = images_ask(images->filters, image, source);
-	decision.trace = decision.trace && images->tracer->patches && has_size(images, source);
+	decision = ask_once(images, image, source);
+	decision.trace = decision.trace && images->tracer->patches;
 	recorded = decision.trace && images->tracing;
 	verdict.wanted = decision.trace || triggered || slots;
 	verdict.on = recorded || waits || slots;
@@ -448,7 +501,7 @@ int image_decide(struct images *images, struct image *image)
 	if (count > CALLTAP_RECORD_ID_MAX - images->next_id)
 		return -EOVERFLOW;
 	image->taken = calloc(count ? count : 1, sizeof(*image->taken));
-	if (!image->taken || make_room(images, image, count) || choose_islands(images, image))
+	if (!image->taken || make_asked(image) || make_room(images, image, count) || choose_islands(images, image))
 		return -ENOMEM;
 	take_sites(images, image, image->taken);
 	return lay_out(image);

@@ -64,6 +64,7 @@ struct image {
 	struct calltap_site *sites;	    /* of the first variant: places and ids are the same in all */
 	const struct object_site **sources; /* what each comes from */
 	bool *off;			    /* by site: not recorded at present (live.c) */
+	struct image_asked *asked;	    /* what the session's filters say; of an addition: see `base` */
 	bool *touched;			    /* by site: it was patched at some time */
 	/* For the dispatcher (handlers.c), by site; NULL: no handler and no further instance came so far. */
 	uint64_t *slots; /* the handlers and instances that want the calls, as bits of struct calltap_handled */

@@ -211,6 +211,25 @@ static void decisions(void **state)
 	filter_set_destroy(set);
 }
 
+static void alike(void **state)
+{
+	struct filter_set *one = make(FILTER_TRACE, "alpha*"), *other = make(FILTER_TRACE, "alpha*");
+
+	assert_int_equal(filter_set_key(one), filter_set_key(other));
+	assert_true(decide(one, "alpha").trace);
+	assert_non_null(filter_set_unmatched(other));
+	assert_true(filter_set_take_matches(other, one));
+	assert_null(filter_set_unmatched(other));
+	assert_int_equal(filter_set_add(other, FILTER_NOTRACE, "alphabet", NULL), 0);
+	assert_int_not_equal(filter_set_key(one), filter_set_key(other));
+	assert_false(filter_set_take_matches(other, one));
+	assert_int_equal(filter_set_add(one, FILTER_TRACE, "alphabet", NULL), 0);
+	assert_int_not_equal(filter_set_key(one), filter_set_key(other));
+	assert_false(filter_set_take_matches(other, one));
+	filter_set_destroy(one);
+	filter_set_destroy(other);
+}
+
 static void error_at(const char *text, int column, const char *part)
 {
 	struct calltap_diag diag = {0};
@@ -327,7 +346,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(globs),   cmocka_unit_test(cxx_names),	  cmocka_unit_test(regexes),
 		cmocka_unit_test(objects), cmocka_unit_test(decisions),	  cmocka_unit_test(errors),
-		cmocka_unit_test(lists),   cmocka_unit_test(near_misses),
+		cmocka_unit_test(lists),   cmocka_unit_test(near_misses), cmocka_unit_test(alike),
 	};
 
 	return cmocka_run_group_tests(tests, open_object, close_object);

@@ -186,6 +186,28 @@ static void what_is_off_does_not_matter(void **state)
 	assert_int_equal(image->variant_count, 1);
 }
 
+static void filters_are_asked_once(void **state)
+{
+	enum filter_kind kind;
+	unsigned long matches[3];
+	const char *text;
+
+	decide();
+	only("*", FILTER_TRACE);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(again(), 0);
+		assert_int_equal(count_chosen(), image->site_count);
+		assert_true(filter_set_item(bench->session.images.filters, 0, &text, &kind, &matches[i]));
+	}
+	assert_true(matches[0] && matches[1] == matches[0] && matches[2] == matches[0]);
+	only(image->sources[3]->symbol, FILTER_TRACE);
+	assert_int_equal(again(), 0);
+	assert_int_equal(count_chosen(), 1);
+	only("*", FILTER_TRACE);
+	assert_int_equal(again(), 0);
+	assert_int_equal(count_chosen(), image->site_count);
+}
+
 static void there_are_so_many_kinds(void **state)
 {
 	uint32_t variant;
@@ -281,13 +303,10 @@ int main(void)
 {
 #define case_of(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		case_of(known_kinds_are_used_again),
-		case_of(later_choices_are_additions),
-		case_of(what_is_off_does_not_matter),
-		case_of(there_are_so_many_kinds),
-		case_of(triggers_stay_on),
-		case_of(what_would_stop_is_off_then),
-		case_of(all_or_what_is_wanted),
+		case_of(known_kinds_are_used_again),  case_of(later_choices_are_additions),
+		case_of(what_is_off_does_not_matter), case_of(filters_are_asked_once),
+		case_of(there_are_so_many_kinds),     case_of(triggers_stay_on),
+		case_of(what_would_stop_is_off_then), case_of(all_or_what_is_wanted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@ static struct image *add_image(struct bench *bench)
 	image->variant_count = 1;
 	image->sources = calloc(SITES, sizeof(*image->sources));
 	image->off = calloc(SITES, sizeof(*image->off));
+	image->touched = calloc(SITES, sizeof(*image->touched));
 	image->site_count = SITES;
 	for (uint32_t i = 0; i < SITES; i++)
 		image->sites[i].id = 100 + i;
