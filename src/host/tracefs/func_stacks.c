@@ -155,15 +155,17 @@ static char *make(struct tree_instance *instance, const struct tree_event *call,
 {
 	const struct tree_func_stacks *stacks = instance->func_stacks;
 	uint64_t addresses[STACK_MAX] = {lines_address(instance, call), call->extra};
-	char *made;
+	uint64_t *made;
 
 	if (!stacks || call->ns <= stacks->since_ns)
 		return NULL;
 	*count = call->extra ? 2 : 1;
 	if (stacks->gate && call->slot < stacks->slot_count)
 		*count = add_outer(stacks->gate, &stacks->slots[call->slot], call, addresses, *count);
-	made = malloc(*count * sizeof(*addresses));
-	return made ? memcpy(made, addresses, *count * sizeof(*addresses)) : NULL;
+	made = malloc(*count * sizeof(*made));
+	if (made)
+		memcpy(made, addresses, *count * sizeof(*made));
+	return (char *)made;
 }
 
 static const struct tree_beside beside = {
