@@ -6,16 +6,13 @@
  * as far as the event's bytes go.
  */
 #include <errno.h>
-#include <float.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../utf8.h"
 #include "reader.h"
+#include "shown.h"
 #include "writer.h"
 
 int trace_writer_formats(struct trace_writer *writer)
@@ -125,26 +122,6 @@ size_t trace_event_bytes(const struct trace_event *event, unsigned char bytes[CA
 	return words > 1 ? (size_t)(words - 1) * CALLTAP_EVENT_WORD_BYTES : 0;
 }
 
-static uint64_t number_of(const struct trace_field *field, const unsigned char *bytes)
-{
-	uint64_t value = 0;
-
-	memcpy(&value, bytes + field->offset, field->size);
-	return value;
-}
-
-/* Bits of the number that the field does not fill; *value: without them. */
-static unsigned take_bits(const struct trace_field *field, uint64_t *value)
-{
-	unsigned bits = field->flags >> CALLTAP_FIELD_BITS_AT & 63, at = field->flags >> CALLTAP_FIELD_BIT_AT & 63;
-	unsigned unused = (8 - field->size) % 8 * 8;
-
-	if (!bits)
-		return unused;
-	*value = *value >> at & (((uint64_t)1 << bits) - 1);
-	return 64 - bits;
-}
-
 /* The first field of the event's type that has the flag; NULL = none, or it is not within the event's bytes. */
 static const struct trace_field *find_field(const struct trace *trace, const struct format_entry *format, uint32_t flag,
 					    size_t used)
@@ -181,214 +158,7 @@ uint32_t trace_event_function(const struct trace *trace, const struct trace_even
 	const struct trace_field *field = find_field(trace, format_of(trace, calltap_event_type(event->id)),
 						     CALLTAP_FIELD_FUNCTION, trace_event_bytes(event, bytes));
 
-	return field ? (uint32_t)number_of(field, bytes) : TRACE_NONE;
-}
-
-#define POINTER_TEXT 512u /* bytes of what an address points to */
-
-/* Text that is being made; what has no room is left out. */
-struct output {
-	char *text;
-	size_t at, size;
-	/* Whose values they are. */
-	const struct trace *trace;
-	const struct trace_event *event;
-};
-
-static void put(struct output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(struct output *out, const char *format, ...)
-{
-	size_t room = out->size - out->at;
-	va_list values;
-	int length;
-
-	va_start(values, format);
-	length = vsnprintf(out->text + out->at, room, format, values);
-	va_end(values);
-	if (length > 0)
-		out->at += (size_t)length < room ? (size_t)length : room - 1;
-}
-
-/* Print a character of a text between quotes of this kind as C's source would have it. */
-static void put_letter(struct output *out, unsigned char letter, unsigned char quote)
-{
-	static const char plain[] = "abtnvfr"; /* 7 to 13 */
-
-	if (letter == quote || letter == '\\')
-		put(out, "\\%c", letter);
-	else if (letter >= 7 && letter <= 13)
-		put(out, "\\%c", plain[letter - 7]);
-	else if (letter < 32 || letter >= 127)
-		put(out, "\\%03o", letter);
-	else
-		put(out, "%c", letter);
-}
-
-/* Bytes of the character at the text's place that is shown as it is, though it is none of ASCII; 0: there is none. */
-static size_t shown_at(const unsigned char *text, size_t left)
-{
-	char letter[5] = {0};
-	size_t length;
-
-	if (text[0] < 128)
-		return 0;
-	memcpy(letter, text, left < 4 ? left : 4);
-	length = utf8_length(letter);
-	return length && !utf8_is_control(letter, length) ? length : 0;
-}
-
-/* Print a text as C's source would have it. */
-static void put_quoted(struct output *out, const unsigned char *text, size_t length)
-{
-	put(out, "\"");
-	for (size_t i = 0, shown; i < length; i += shown ? shown : 1) {
-		shown = shown_at(text + i, length - i);
-		if (shown)
-			put(out, "%.*s", (int)shown, (const char *)text + i);
-		else
-			put_letter(out, text[i], '"');
-	}
-	put(out, "\"");
-}
-
-/* A name of an enumeration, "NAME=1f", and what is behind it. */
-struct enum_name {
-	const char *name;
-	int length;
-	uint64_t value;
-};
-
-/* Take the next name; false: there is none, or the list makes no sense. */
-static bool take_name(struct enum_name *name, const char **list)
-{
-	const char *equals = strchr(*list, '=');
-	char *end;
-
-	if (!equals || equals - *list > TRACE_EVENT_TEXT)
-		return false;
-	name->name = *list;
-	name->length = (int)(equals - *list);
-	name->value = strtoull(equals + 1, &end, 16);
-	*list = *end == ',' ? end + 1 : end;
-	return end > equals + 1 && (!*end || *end == ',');
-}
-
-static bool is_bit(uint64_t value)
-{
-	return value && !(value & (value - 1));
-}
-
-/* Are the names those of bits?  *bits: all that have one of their own. */
-static bool names_bits(const char *list, uint64_t *bits)
-{
-	struct enum_name name;
-	uint64_t all = 0;
-
-	*bits = 0;
-	for (const char *at = list; take_name(&name, &at); all |= name.value)
-		if (is_bit(name.value))
-			*bits |= name.value;
-	/* One and two are as well the first of many. */
-	return (all & ~*bits) == 0 && *bits > 3;
-}
-
-/* Print a number by its names; false: it has none. */
-static bool put_names(struct output *out, const char *list, uint64_t value)
-{
-	struct enum_name name;
-	uint64_t bits, left = value;
-
-	for (const char *at = list; take_name(&name, &at);)
-		if (name.value == value) {
-			put(out, "%.*s", name.length, name.name);
-			return true;
-		}
-	if (!names_bits(list, &bits) || !(value & bits))
-		return false;
-	for (const char *at = list; take_name(&name, &at);)
-		if (is_bit(name.value) && left & name.value) {
-			put(out, "%s%.*s", left == value ? "" : "|", name.length, name.name);
-			left &= ~name.value;
-		}
-	if (left)
-		put(out, "|0x%" PRIx64, left);
-	return true;
-}
-
-/*
- * Print the shortest number that reads back as this one: of a decimal number with so few digits as the first try has,
- * each is a number of its own in the type, so that try prints it as it is; but of those next to 0.  Sources: IEEE
- * 754 5.12.2; C11 5.2.4.2.2.
- */
-static void put_float(struct output *out, uint64_t bits, uint32_t size)
-{
-	int digits = size == 4 ? FLT_DIG : DBL_DIG, most = size == 4 ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
-	uint32_t low = (uint32_t)bits;
-	char text[40];
-	double value;
-	float single;
-	bool same;
-
-	memcpy(&single, &low, sizeof(single));
-	memcpy(&value, &bits, sizeof(value));
-	value = size == 4 ? (double)single : value;
-	if (isnan(value)) {
-		put(out, "nan"); /* its sign says nothing */
-		return;
-	}
-	if (fabs(value) < (size == 4 ? (double)FLT_MIN : DBL_MIN))
-		digits = 1;
-	do {
-		snprintf(text, sizeof(text), "%.*g", digits, value);
-		same = size == 4 ? strtof(text, NULL) == single : strtod(text, NULL) == value;
-	} while (!same && digits++ < most);
-	/* A number without a point or an exponent would look like an integer. */
-	put(out, "%s%s", text, strpbrk(text, ".ein") ? "" : ".0");
-}
-
-/* A number of fewer bits as one of the field's size. */
-static uint64_t whole_of(const struct trace_field *field, uint64_t value, unsigned unused)
-{
-	uint64_t all = field->size < 8 ? ((uint64_t)1 << 8 * field->size) - 1 : ~(uint64_t)0;
-
-	return field->flags & CALLTAP_FIELD_SIGNED ? (uint64_t)((int64_t)(value << unused) >> unused) & all : value;
-}
-
-/* Print the number of a field that lies within the event's bytes. */
-static void put_number(struct output *out, const struct trace_field *field, const unsigned char *bytes)
-{
-	uint64_t value = number_of(field, bytes);
-	unsigned unused = take_bits(field, &value);
-	char name[POINTER_TEXT];
-
-	/* Names are of the whole type's values. */
-	if (field->flags & CALLTAP_FIELD_ENUM && put_names(out, field->more, whole_of(field, value, unused)))
-		return;
-	if (field->flags & CALLTAP_FIELD_POINTER && !value) {
-		put(out, "NULL");
-		return;
-	}
-	if (field->flags & CALLTAP_FIELD_POINTER &&
-	    pointer_describe(out->trace, out->event, value, name, sizeof(name))) {
-		put(out, "%s", name);
-		return;
-	}
-	if (field->flags & CALLTAP_FIELD_FLOAT && field->size >= 4) {
-		put_float(out, value, field->size);
-		return;
-	}
-	if (field->flags & CALLTAP_FIELD_BOOL && value <= 1) {
-		put(out, value ? "true" : "false");
-	} else if (field->flags & CALLTAP_FIELD_CHAR && value && value < 0x7f) {
-		put(out, "'");
-		put_letter(out, (unsigned char)value, '\'');
-		put(out, "'");
-	} else if (field->flags & CALLTAP_FIELD_SIGNED) {
-		put(out, "%" PRId64, (int64_t)(value << unused) >> unused);
-	} else {
-		put(out, field->flags & CALLTAP_FIELD_HEX ? "0x%" PRIx64 : "%" PRIu64, value);
-	}
+	return field ? (uint32_t)shown_bits(field, bytes) : TRACE_NONE;
 }
 
 /* The row that describes one element of the list in this field; NULL: the field is no list. */
@@ -404,7 +174,7 @@ static const struct trace_field *element_of(const struct trace *trace, const str
 }
 
 /* Print elements; more: something is left out. */
-static void put_elements(struct output *out, const struct trace_field *element, const unsigned char *bytes,
+static void put_elements(struct shown *out, const struct trace_field *element, const unsigned char *bytes,
 			 size_t length, bool more)
 {
 	struct trace_field one = *element;
@@ -412,15 +182,15 @@ static void put_elements(struct output *out, const struct trace_field *element, 
 
 	one.offset = 0;
 	for (size_t i = 0; i < count; i++) {
-		put(out, "%s", i ? ", " : "");
-		put_number(out, &one, bytes + i * one.size);
+		shown_put(out, "%s", i ? ", " : "");
+		shown_number(out, &one, bytes + i * one.size);
 	}
 	if (more || (!count && length))
-		put(out, "%s...", count ? ", " : "");
+		shown_put(out, "%s...", count ? ", " : "");
 }
 
 /* Print the list at a place that the event itself names: how many, and the first ones. */
-static void put_list(struct output *out, const struct trace_field *element, const unsigned char *bytes, size_t used,
+static void put_list(struct shown *out, const struct trace_field *element, const unsigned char *bytes, size_t used,
 		     size_t at, uint16_t flags)
 {
 	size_t length = flags & CALLTAP_PLACE_SIZE;
@@ -432,30 +202,30 @@ static void put_list(struct output *out, const struct trace_field *element, cons
 	if (cut && used - at - length >= sizeof(size))
 		memcpy(&size, bytes + at + length, sizeof(size));
 	if (fault && !length) {
-		put(out, "(fault)");
+		shown_put(out, "(fault)");
 		return;
 	}
-	put(out, "{");
+	shown_put(out, "{");
 	if (!fault && size)
-		put(out, "%" PRIu64 ": ", size / element->size);
+		shown_put(out, "%" PRIu64 ": ", size / element->size);
 	put_elements(out, element, bytes + at, length, cut);
-	put(out, "}%s", fault ? "(fault)" : "");
+	shown_put(out, "}%s", fault ? "(fault)" : "");
 }
 
 /* Print what is told of a text that is cut: its size in the program follows it. */
-static void put_size(struct output *out, const struct trace_field *field, const unsigned char *behind, size_t left)
+static void put_size(struct shown *out, const struct trace_field *field, const unsigned char *behind, size_t left)
 {
 	uint64_t size;
 
-	put(out, "...");
+	shown_put(out, "...");
 	if (!(field->flags & CALLTAP_FIELD_COUNTED) || left < sizeof(size))
 		return;
 	memcpy(&size, behind, sizeof(size));
-	put(out, "(%" PRIu64 " bytes)", size);
+	shown_put(out, "(%" PRIu64 " bytes)", size);
 }
 
 /* Print the text at a place that the event itself names. */
-static void put_placed(struct output *out, const struct trace_field *field, const struct trace_field *element,
+static void put_placed(struct shown *out, const struct trace_field *field, const struct trace_field *element,
 		       const unsigned char *bytes, size_t used)
 {
 	struct calltap_event_place place;
@@ -466,7 +236,7 @@ static void put_placed(struct output *out, const struct trace_field *field, cons
 	if (place.offset > used)
 		return;
 	if ((place.size & CALLTAP_PLACE_NULL) == CALLTAP_PLACE_NULL) {
-		put(out, "NULL");
+		shown_put(out, "NULL");
 		return;
 	}
 	if (element) {
@@ -475,38 +245,38 @@ static void put_placed(struct output *out, const struct trace_field *field, cons
 	}
 	length = length < used - place.offset ? length : used - place.offset;
 	if (length || !(place.size & CALLTAP_PLACE_FAULT))
-		put_quoted(out, bytes + place.offset, length);
+		shown_quoted(out, bytes + place.offset, length);
 	if (place.size & CALLTAP_PLACE_CUT)
 		put_size(out, field, bytes + place.offset + length, used - place.offset - length);
 	if (place.size & CALLTAP_PLACE_FAULT)
-		put(out, "(fault)");
+		shown_put(out, "(fault)");
 }
 
 /* Print a field's value; element: what it is a list of, NULL = it is none; used: the event's bytes. */
-static void put_value(struct output *out, const struct trace_field *field, const struct trace_field *element,
+static void put_value(struct shown *out, const struct trace_field *field, const struct trace_field *element,
 		      const unsigned char *bytes, size_t used)
 {
 	size_t left = field->offset < used ? used - field->offset : 0;
 
 	if (field->flags & CALLTAP_FIELD_MISSING) {
-		put(out, "(%s)", field->more);
+		shown_put(out, "(%s)", field->more);
 	} else if (!(field->flags & CALLTAP_FIELD_TEXT)) {
 		if (field->size <= left)
-			put_number(out, field, bytes);
+			shown_number(out, field, bytes);
 	} else if (field->flags & CALLTAP_FIELD_PLACED) {
 		if (left >= sizeof(struct calltap_event_place))
 			put_placed(out, field, element, bytes, used);
 	} else if (element) {
 		if (field->size <= left) {
-			put(out, "{");
+			shown_put(out, "{");
 			put_elements(out, element, bytes + field->offset, field->size,
 				     field->flags & CALLTAP_FIELD_CUT);
-			put(out, "}");
+			shown_put(out, "}");
 		}
 	} else {
 		if (field->size && field->size < left)
 			left = field->size;
-		put(out, "%.*s", (int)left, (const char *)bytes + field->offset);
+		shown_put(out, "%.*s", (int)left, (const char *)bytes + field->offset);
 	}
 }
 
@@ -522,14 +292,14 @@ static uint64_t missing_of(const struct trace *trace, const struct format_entry 
 {
 	const struct trace_field *faults = find_field(trace, format, CALLTAP_FIELD_FAULTS, used);
 
-	return faults ? number_of(faults, bytes) : 0;
+	return faults ? shown_bits(faults, bytes) : 0;
 }
 
 #define GROUP_DEPTH 8u /* structures within structures; what is farther in keeps its points */
 
 /* The values of a call that are being printed. */
 struct values_output {
-	struct output *out;
+	struct shown *out;
 	const struct trace *trace;
 	const struct format_entry *format;
 	const unsigned char *bytes;
@@ -570,12 +340,12 @@ static void put_simple(struct values_output *values, const struct trace_field *f
 		     !(field->flags & (CALLTAP_FIELD_PLACED | CALLTAP_FIELD_MISSING)) && !element;
 
 	if (values->shown < 64 && values->missing >> values->shown & 1) {
-		put(values->out, "(fault)");
+		shown_put(values->out, "(fault)");
 	} else if (plain && field->size && field->size <= values->used && field->offset <= values->used - field->size) {
 		size_t length = strnlen((const char *)text, field->size);
 
-		put_quoted(values->out, text, length);
-		put(values->out, "%s", length == field->size && field->flags & CALLTAP_FIELD_CUT ? "..." : "");
+		shown_quoted(values->out, text, length);
+		shown_put(values->out, "%s", length == field->size && field->flags & CALLTAP_FIELD_CUT ? "..." : "");
 	} else {
 		put_value(values->out, field, element, values->bytes, values->used);
 	}
@@ -586,12 +356,12 @@ static void put_simple(struct values_output *values, const struct trace_field *f
 static bool says_none(const struct trace_field *guard, const unsigned char *bytes, size_t used)
 {
 	const char *list = guard->more;
-	struct enum_name name;
+	struct shown_name name;
 
 	if (guard->offset > used || guard->size > used - guard->offset)
 		return true;
-	while (take_name(&name, &list))
-		if (name.value == number_of(guard, bytes))
+	while (shown_take_name(&name, &list))
+		if (name.value == shown_bits(guard, bytes))
 			return true;
 	return false;
 }
@@ -635,14 +405,14 @@ static void put_optional(struct values_output *values, const char *prefix, size_
 
 	if (says_none(guard, values->bytes, values->used)) {
 		if (guard->offset <= values->used && guard->size <= values->used - guard->offset)
-			put_number(values->out, guard, values->bytes);
+			shown_number(values->out, guard, values->bytes);
 		pass_members(values, prefix, length);
 		return;
 	}
 	pass_field(values, guard);
 	field = next_field(values);
 	if (!field || !is_within(field, prefix, length)) {
-		put(values->out, "...");
+		shown_put(values->out, "...");
 		return;
 	}
 	point = strchr(field->name + length + 1, '.');
@@ -662,14 +432,14 @@ static void put_members(struct values_output *values, const char *prefix, size_t
 	while ((field = next_field(values)) && is_within(field, prefix, length)) {
 		const char *name = field->name + length + 1, *point = strchr(name, '.');
 
-		put(values->out, "%s", any ? ", " : "");
+		shown_put(values->out, "%s", any ? ", " : "");
 		any = true;
 		if (point && depth < GROUP_DEPTH) {
-			put(values->out, "%.*s=", (int)(point - name), name);
+			shown_put(values->out, "%.*s=", (int)(point - name), name);
 			put_body(values, field->name, (size_t)(point - field->name), false, depth + 1);
 			continue;
 		}
-		put(values->out, "%s=", name);
+		shown_put(values->out, "%s=", name);
 		put_simple(values, field);
 	}
 }
@@ -683,9 +453,9 @@ static void put_body(struct values_output *values, const char *prefix, size_t le
 		put_optional(values, prefix, length, cut, depth);
 		return;
 	}
-	put(values->out, "{");
+	shown_put(values->out, "{");
 	put_members(values, prefix, length, depth);
-	put(values->out, "%s}", cut ? ", ..." : "");
+	shown_put(values->out, "%s}", cut ? ", ..." : "");
 }
 
 /* Print a structure, or its address where it was not read. */
@@ -694,7 +464,7 @@ static void put_group(struct values_output *values, const struct trace_field *gr
 	size_t length = strlen(group->name);
 	bool has_address = !(group->flags & CALLTAP_FIELD_TEXT) && group->offset + group->size <= values->used;
 	bool missing = values->shown < 64 && values->missing >> values->shown & 1;
-	uint64_t address = has_address ? number_of(group, values->bytes) : 1;
+	uint64_t address = has_address ? shown_bits(group, values->bytes) : 1;
 
 	pass_field(values, group);
 	if (!missing && address) {
@@ -702,11 +472,11 @@ static void put_group(struct values_output *values, const struct trace_field *gr
 		return;
 	}
 	if (!address)
-		put(values->out, "NULL");
+		shown_put(values->out, "NULL");
 	else if (has_address)
-		put(values->out, "0x%" PRIx64 "(fault)", address);
+		shown_put(values->out, "0x%" PRIx64 "(fault)", address);
 	else
-		put(values->out, "(fault)");
+		shown_put(values->out, "(fault)");
 	pass_members(values, group->name, length);
 }
 
@@ -720,7 +490,7 @@ static void put_next(struct values_output *values, const struct trace_field *fie
 }
 
 /* Print the values of a call: all fields but those that are for readers. */
-static void put_values(struct output *out, const struct trace *trace, const struct format_entry *format,
+static void put_values(struct shown *out, const struct trace *trace, const struct format_entry *format,
 		       const unsigned char *bytes, size_t used)
 {
 	struct values_output values = {.out = out,
@@ -737,15 +507,15 @@ static void put_values(struct output *out, const struct trace *trace, const stru
 			values.i++;
 			continue;
 		}
-		put(out, "%s", values.shown ? ", " : "");
+		shown_put(out, "%s", values.shown ? ", " : "");
 		if (role_of(trace, format) != TRACE_RESULT || strcmp(field->name, "ret") != 0)
-			put(out, "%s=", field->name);
+			shown_put(out, "%s=", field->name);
 		put_next(&values, field);
 	}
 }
 
 /* The bytes of a text, without quotes; false: it could not be read. */
-static bool put_bytes(struct output *out, const struct trace_field *field, const unsigned char *bytes, size_t used)
+static bool put_bytes(struct shown *out, const struct trace_field *field, const unsigned char *bytes, size_t used)
 {
 	struct calltap_event_place place;
 	size_t length;
@@ -757,7 +527,7 @@ static bool put_bytes(struct output *out, const struct trace_field *field, const
 	if (place.offset > used || (!length && place.size & CALLTAP_PLACE_FAULT))
 		return false;
 	length = length < used - place.offset ? length : used - place.offset;
-	put(out, "%.*s", (int)length, (const char *)bytes + place.offset);
+	shown_put(out, "%.*s", (int)length, (const char *)bytes + place.offset);
 	return true;
 }
 
@@ -778,7 +548,7 @@ static void tell_value(const struct trace *trace, const struct trace_event *even
 		       const struct trace_field *field, const struct trace_field *element, bool missing,
 		       const unsigned char *bytes, size_t used)
 {
-	struct output text = {value->text, 0, sizeof(value->text), trace, event};
+	struct shown text = {value->text, 0, sizeof(value->text), trace, event};
 
 	value->name = field->name;
 	value->kind = TRACE_VALUE_NONE;
@@ -790,7 +560,7 @@ static void tell_value(const struct trace *trace, const struct trace_event *even
 		return;
 	}
 	if (is_guard(field)) {
-		put(&text, "%s", says_none(field, bytes, used) ? "false" : "true");
+		shown_put(&text, "%s", says_none(field, bytes, used) ? "false" : "true");
 		value->kind = TRACE_VALUE_BOOL;
 		return;
 	}
@@ -830,7 +600,7 @@ bool trace_event_value(const struct trace *trace, const struct trace_event *even
 		       char text[TRACE_EVENT_TEXT])
 {
 	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
-	struct output out = {text, 0, TRACE_EVENT_TEXT, trace, event};
+	struct shown out = {text, 0, TRACE_EVENT_TEXT, trace, event};
 	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
 	struct values_output values = {.out = &out, .trace = trace, .format = format, .bytes = bytes};
 
@@ -844,7 +614,7 @@ bool trace_event_value(const struct trace *trace, const struct trace_event *even
 			const struct trace_field *guard = guard_against(&values, field);
 
 			if (guard && guard->offset + guard->size <= values.used)
-				put_number(&out, guard, bytes);
+				shown_number(&out, guard, bytes);
 			else
 				put_next(&values, field);
 			return true;
@@ -858,7 +628,7 @@ bool trace_event_value(const struct trace *trace, const struct trace_event *even
 const char *trace_event_text(const struct trace *trace, const struct trace_event *event, char text[TRACE_EVENT_TEXT])
 {
 	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
-	struct output out = {text, 0, TRACE_EVENT_TEXT, trace, event};
+	struct shown out = {text, 0, TRACE_EVENT_TEXT, trace, event};
 	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
 	size_t used;
 
@@ -874,7 +644,7 @@ const char *trace_event_text(const struct trace *trace, const struct trace_event
 		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
 
 		if (format->count > 1 || !(field->flags & CALLTAP_FIELD_TEXT))
-			put(&out, "%s%s=", i ? " " : "", field->name);
+			shown_put(&out, "%s%s=", i ? " " : "", field->name);
 		if (!is_hidden(field))
 			put_value(&out, field, element_of(trace, format, field), bytes, used);
 	}
