@@ -19,6 +19,8 @@ HEAD = r'''#include <cstdio>
 enum Color { RED, GREEN = 4, BLUE = -3 };
 struct Pair { int a, b, c; };
 struct Arrays { short first; int list[3]; double reals[11]; };
+struct Mix { double real; Color color; short list[2]; std::optional<int> o; const char *p; };
+struct Rows { int n; Pair rows[2]; float grid[2][2]; };
 struct Slice { const char *data_; size_t size_; Slice(const char *p = "", size_t n = 0) : data_(p), size_(n) {} };
 struct Words { unsigned m_length; const char *m_text; };
 class Piece { const char *b_, *e_; public: Piece(const char *p = "", size_t n = 0) : b_(p), e_(p + n) {}
@@ -37,6 +39,8 @@ static void say(Pair p) { printf(" %d", p.a); }
 template<class T> static void say(const std::vector<T> &v) { printf(" %zu:", v.size()); for (const T &one : v) say(one); }
 static void say(const Arrays &a) { say(a.first); for (int n : a.list) say(n); for (double d : a.reals) say(d); }
 template<class T> static void say(const std::optional<T> &o) { if (o) say(*o); else printf(" none"); }
+static void say(const Mix &m) { say(m.real); say(m.color); say(m.list[0]); say(m.list[1]); say(m.o); }
+static void say(const Rows &r) { say(r.n); say(r.rows[0]); say(r.rows[1]); for (auto &row : r.grid) for (float real : row) say(real); }
 struct Holder { int n; std::optional<int> held; std::optional<double> real; };
 static void say(const Holder &h) { say(h.n); say(h.held); say(h.real); }
 template<class T> static void say(T *p) { if (p) say(*p); else printf(" NULL"); }
@@ -89,14 +93,14 @@ REQUEST = Kind("Request", draw_request, lambda value: "{id=%d, name=%s, path=%s,
                lambda value: " ".join(map(say_text, value[1:])))
 KINDS = [texts("std::string"), texts("std::string_view"), texts("Slice"), texts("Piece"), texts("Words", "Words{{{size}, (const char *)"
          "std::string_view({literal}).data()}}"), REQUEST]
-def lists(element, draw, show, initial, said, hidden=False):
+def lists(element, draw, show, initial, said, hidden=False, most=8, taken=CUT):
     """std::vector, of which the first elements are shown, or how many there are."""
     def draw_list(odd):
-        odd.room -= CUT + 8
+        odd.room -= taken + 8
         return [draw(odd) for _ in range(odd.choice([0, 1, 2, 8, 9, 40]) if odd.room > 0 else 0)]
 
     def show_list(value):
-        shown = [] if hidden else [show(one) for one in value[:8]]
+        shown = [] if hidden else [show(one) for one in value[:most]]
         return f"{{{len(value)}: {', '.join([*shown, *(['...'] if len(value) > len(shown) else [])])}}}" if value else "{}"
     return Kind(f"std::vector<{element}>", draw_list, show_list, lambda value: f"std::vector<{element}>{{{', '.join(map(initial, value))}}}",
                 lambda value: f"{len(value)}:{''.join(' ' + said(one) for one in value)}")
@@ -125,7 +129,8 @@ ARRAYS = Kind("Arrays", lambda odd: (odd.randint(-9, 9), [draw_int(odd) for _ in
               lambda value: " ".join([str(value[0]), *map(str, value[1]), *map(say_real, value[2])]))
 KINDS += [lists("int", draw_int, str, str, str), lists("double", draw_real, show_real, str, say_real),
           lists("Color", lambda odd: odd.choice([*COLORS]), COLORS.get, lambda value: f"(Color){value}", str),
-          lists("Pair", draw_int, str, lambda value: f"Pair{{{value}, 0, 0}}", str, hidden=True), ARRAYS]
+          lists("Pair", draw_int, lambda value: f"{{a={value}, b=7, c=0}}", lambda value: f"Pair{{{value}, 7, 0}}", str, taken=96),
+          lists("Slice", lambda odd: odd.choice(["", "a", "x" * 40]), str, lambda value: f"Slice({literal(value)})", say_text, hidden=True), ARRAYS]
 INT = Kind("int", lambda odd: odd.randint(-99, 99), str, str, str)
 REAL = Kind("double", draw_real, show_real, str, say_real)
 PAIR = Kind("Pair", draw_int, lambda value: f"{{a={value}, b=7, c=-8}}", lambda value: f"Pair{{{value}, 7, -8}}", str)
@@ -147,6 +152,15 @@ HOLDER = Kind("Holder", lambda odd: (odd.randint(0, 9), OPTIONALS[0].draw(odd), 
               lambda value: "Holder{%d, %s, %s}" % (value[0], OPTIONALS[0].initial(value[1]), OPTIONALS[1].initial(value[2])),
               lambda value: f"{value[0]} {OPTIONALS[0].said(value[1])} {OPTIONALS[1].said(value[2])}")
 OPTIONALS.append(HOLDER)
+MIX = lists("Mix", lambda odd: (draw_real(odd), odd.choice([*COLORS]), odd.randint(-9, 9), odd.randint(-9, 9), OPTIONALS[0].draw(odd)),
+            lambda value: "{real=%s, color=%s, list={%d, %d}, o=%s, p=NULL}" % (show_real(value[0]), COLORS[value[1]], *value[2:4], OPTIONALS[0].show(value[4])),
+            lambda value: "Mix{%s, (Color)%d, {%d, %d}, %s, nullptr}" % (*value[:4], OPTIONALS[0].initial(value[4])),
+            lambda value: "%s %d %d %d %s" % (say_real(value[0]), *value[1:4], OPTIONALS[0].said(value[4])), most=3, taken=96)
+ROWS = Kind("Rows", lambda odd: (odd.randint(-9, 9), draw_int(odd), draw_int(odd), [odd.choice([0.5, -2.25, 1024.0]) for _ in range(4)]),
+            lambda value: "{n=%d, rows={{a=%d, b=0, c=0}, {a=%d, b=1, c=0}}, grid={{%s, %s}, {%s, %s}}}" % (*value[:3], *map(show_real, value[3])),
+            lambda value: "Rows{%d, {{%d, 0, 0}, {%d, 1, 0}}, {{%s, %s}, {%s, %s}}}" % (*value[:3], *(f"{one}f" for one in value[3])),
+            lambda value: " ".join([str(value[0]), str(value[1]), str(value[2]), *map(say_real, value[3])]))
+KINDS += [MIX, ROWS]
 
 
 class Parameter:
@@ -172,7 +186,7 @@ class Function:
         self.name, self.index = f"function_{index}", index
         self.parameters = [Parameter(odd) for _ in range(odd.choice([1, 2, 3, 4, 5]))]
         # And for 192 bytes of structures.
-        for i in [i for i, parameter in enumerate(self.parameters) if parameter.kind in (REQUEST, ARRAYS, *OPTIONALS)][2:]:
+        for i in [i for i, parameter in enumerate(self.parameters) if parameter.kind in (REQUEST, ARRAYS, ROWS, *OPTIONALS)][2:]:
             self.parameters[i].kind = KINDS[0]
         self.result = odd.choice([kind for kind in KINDS if kind.name != "Words"] + [INT, *OPTIONALS])
         self.calls = [([*self.draw(odd, self.parameters)], *self.draw(odd, [self.result])) for _ in range(3)]

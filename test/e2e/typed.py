@@ -32,6 +32,9 @@ struct large { long a[5]; };
 struct unknown;
 struct bits { unsigned a : 3, b : 20; long c : 40; };
 union either { long a; float b; };
+struct boxes { struct pair at[2]; int n; };
+struct grid { short m[2][3]; char names[2][6]; struct point p[2]; };
+struct deep { struct { struct point p[2]; char c; unsigned low : 3; } in[2]; };
 """
 COLORS = {0: "RED", 3: "GREEN", 4: "BLUE", -7: "DARK"}
 FLAGS = {1: "READ", 2: "WRITE", 0x40: "CREATE", 0x200: "TRUNCATE"}
@@ -140,13 +143,17 @@ MEMBERS = {
     "struct bits": (("a", "unsigned:3"), ("b", "unsigned:20"), ("c", "long:40")),
     "struct wide": (("name", "text"), ("at", (("x", "short"), ("y", "char"))), ("c", "enum color"), ("real", "float"),
                     ("tag", "tag"), ("on", "_Bool"), ("low", "int:5"), ("p", "void *")),
+    "struct boxes": (("at", "struct pair[2]"), ("n", "int")),
+    "struct grid": (("m", "short[2][3]"), ("names", "tag[2]"), ("p", "struct point[2]")),
+    "struct inner": (("p", "struct point[2]"), ("c", "char"), ("low", "unsigned:3")),
+    "struct deep": (("in", "struct inner[2]"),),
 }
 
 
 def array_of(kind):
     """Of an array its elements' kind, and how many there are."""
-    match = re.fullmatch(r"(\w+)\[(\d+)\]", kind) if isinstance(kind, str) else None
-    return match and (match.group(1), int(match.group(2)))
+    match = re.fullmatch(r"([\w ]+)\[(\d+)\](.*)", kind) if isinstance(kind, str) else None
+    return match and (match.group(1) + match.group(3), int(match.group(2)))
 
 
 def members_of(kind):
@@ -189,7 +196,7 @@ def initial(kind, value):
 def parts_of(place, kind, value=None):
     """(C's expression, its kind, its value) of all that is within."""
     if array_of(kind):
-        return [(f"{place}[{i}]", array_of(kind)[0], value[i] if value else None) for i in range(array_of(kind)[1])]
+        return [part for i in range(array_of(kind)[1]) for part in parts_of(f"{place}[{i}]", array_of(kind)[0], value[i] if value else None)]
     if not members_of(kind):
         return [(place, kind, value)]
     if isinstance(kind, str) and kind.endswith("*"):
@@ -198,7 +205,8 @@ def parts_of(place, kind, value=None):
             for part in parts_of(f"{place}.{name}", inner, value[name] if isinstance(value, dict) else None)]
 
 
-AGGREGATES = [*MEMBERS, *(f"{kind} *" for kind in MEMBERS), "union either"]
+NAMED = [kind for kind in MEMBERS if kind != "struct inner"]
+AGGREGATES = [*NAMED, *(f"{kind} *" for kind in NAMED), "union either"]
 SHOWN = {*(kind for kind, how in TYPES.items() if how), *AGGREGATES}
 PLAIN = [*(name for name, how in TYPES.items() if how and ":" not in name and name != "tag"), *AGGREGATES, *AGGREGATES]
 OTHERS = [name for name, how in TYPES.items() if not how]
@@ -352,7 +360,8 @@ def recorded(case):
 
 
 # Results of which no register is sure to have the address at the return.
-IN_MEMORY = {"x86_64": (), "aarch64": ("struct wide", "struct large"), "riscv64": ("struct wide", "struct large", "struct space")}
+LARGE = ("struct wide", "struct large", "struct boxes", "struct grid", "struct deep")
+IN_MEMORY = {"x86_64": (), "aarch64": LARGE, "riscv64": (*LARGE, "struct space")}
 
 
 def compare(case, functions, unoptimized, tally):
@@ -657,6 +666,38 @@ def chosen_by_parts(case):
         expect(re.findall(rf" {condition[0]}\(n=(\d)", shown) == [str(number_of_call)], f"{condition}: {shown}")
 
 
+LISTS = r"""struct cell { int x, y; };
+struct board { short m[2][3]; struct cell at[2]; char names[2][4]; };
+__attribute__((noinline)) int f(struct board *b, struct board v, int n) { return n + b->m[1][2] + v.m[0][0]; }
+int main(void)
+{
+	for (int i = 0; i < 6; i++) {
+		struct board b = {{{i, 1, 2}, {3, 4, 5 * i}}, {{6, 7}, {8, 9 + i}}, {"one", "two"}};
+		f(&b, b, i);
+	}
+	return 0;
+}
+"""
+
+
+def lists_within(case):
+    """Arrays of arrays, of structures and of texts: shown, and compared where a path leads."""
+    case.as_it_is = True
+    program = compiled(case, "typed-lists", LISTS, "cc", "-O0", "-g")
+    whole = '{m={{2, 1, 2}, {3, 4, 10}}, at={{x=6, y=7}, {x=8, y=11}}, names={"one", "two"}}'
+    shown = replayed(case, program, "-a", "--no-libcalls")
+    expect(f"f(b={whole}, v={whole}, n=2) = 14;" in shown, shown)
+    for condition, number_of_call in (("b->m[1][2] == 15", 3), ("b->at[1].y == 10", 1), ("b->m[0][0] > 4", 5)):
+        shown = replayed(case, program, "-a", "--no-libcalls", "--if", f"f: {condition}")
+        expect(re.findall(r" f\(.*n=(\d)\)", shown) == [str(number_of_call)], f"{condition}: {shown}")
+    shown = replayed(case, program, "--no-libcalls", "-A", "f: b->m[1][2] y=b->at[1].y")
+    expect(re.search(r"f\(b->m\[1\]\[2\]=25, y=14\)", shown) or "=25, y=14)" in shown, shown)
+    for path, why in (("b->m[2][0]", "outside of the array"), ("b->m[1]", "name an element"), ("b->m[1][3]", "outside of the array"),
+                      ("b->m[1].x", "has no members")):
+        done = case.run([case.tool, "record", "-o", case.trace_path, "-A", f"f: {path}", "--", program])
+        expect(done.status and why in done.stderr, f"{path}: {done.stderr}")
+
+
 ENUMERATIONS = """
 enum flags { A = 1, B = 2, C = 4, Z = 0x80000000u };
 enum __attribute__((packed)) small { P0, P1 = 255 };
@@ -742,6 +783,7 @@ SINGLE = {
     "typed-chosen-by-parts": chosen_by_parts,
     "typed-chosen-by-caller": chosen_by_caller,
     "typed-enumerations": enumerations,
+    "typed-lists": lists_within,
     "typed-wild": wild_structures,
     "typed-debug-file": debug_file,
     "typed-split-debug": split_debug,

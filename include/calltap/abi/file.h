@@ -241,7 +241,12 @@ struct calltap_file_late {
 #define CALLTAP_FIELD_COUNTED 65536u
 /*
  * No value: what the text of the row before is a list of.  Its size and flags are those of one element, and its offset
- * is of no meaning; a TEXT is an element of any size that is not shown.
+ * is of no meaning.  A TEXT is an element of any size that is not shown, unless
+ *   - it has CHAR: a text that ends with the element or before;
+ *   - it has GROUP: a structure.  Rows of ELEMENT behind it whose names begin with its own and a point are its members,
+ *     with their offsets in one element.  One that is a list has the row of its own elements behind it, of its name;
+ *   - the row behind it has ELEMENT and its name: a list itself.
+ * CUT says of a list or a text within, and of a structure, that it goes on.
  */
 #define CALLTAP_FIELD_ELEMENT 131072u
 /*

@@ -161,125 +161,6 @@ uint32_t trace_event_function(const struct trace *trace, const struct trace_even
 	return field ? (uint32_t)shown_bits(field, bytes) : TRACE_NONE;
 }
 
-/* The row that describes one element of the list in this field; NULL: the field is no list. */
-static const struct trace_field *element_of(const struct trace *trace, const struct format_entry *format,
-					    const struct trace_field *field)
-{
-	const struct trace_field *first = TABLE_ITEM(trace->fields, struct trace_field, format->first);
-
-	return field->flags & CALLTAP_FIELD_TEXT && field + 1 < first + format->count &&
-			       field[1].flags & CALLTAP_FIELD_ELEMENT
-		       ? field + 1
-		       : NULL;
-}
-
-/* Print elements; more: something is left out. */
-static void put_elements(struct shown *out, const struct trace_field *element, const unsigned char *bytes,
-			 size_t length, bool more)
-{
-	struct trace_field one = *element;
-	size_t count = element->flags & CALLTAP_FIELD_TEXT ? 0 : length / element->size;
-
-	one.offset = 0;
-	for (size_t i = 0; i < count; i++) {
-		shown_put(out, "%s", i ? ", " : "");
-		shown_number(out, &one, bytes + i * one.size);
-	}
-	if (more || (!count && length))
-		shown_put(out, "%s...", count ? ", " : "");
-}
-
-/* Print the list at a place that the event itself names: how many, and the first ones. */
-static void put_list(struct shown *out, const struct trace_field *element, const unsigned char *bytes, size_t used,
-		     size_t at, uint16_t flags)
-{
-	size_t length = flags & CALLTAP_PLACE_SIZE;
-	bool cut = flags & CALLTAP_PLACE_CUT, fault = flags & CALLTAP_PLACE_FAULT;
-	uint64_t size;
-
-	length = length < used - at ? length : used - at;
-	size = length;
-	if (cut && used - at - length >= sizeof(size))
-		memcpy(&size, bytes + at + length, sizeof(size));
-	if (fault && !length) {
-		shown_put(out, "(fault)");
-		return;
-	}
-	shown_put(out, "{");
-	if (!fault && size)
-		shown_put(out, "%" PRIu64 ": ", size / element->size);
-	put_elements(out, element, bytes + at, length, cut);
-	shown_put(out, "}%s", fault ? "(fault)" : "");
-}
-
-/* Print what is told of a text that is cut: its size in the program follows it. */
-static void put_size(struct shown *out, const struct trace_field *field, const unsigned char *behind, size_t left)
-{
-	uint64_t size;
-
-	shown_put(out, "...");
-	if (!(field->flags & CALLTAP_FIELD_COUNTED) || left < sizeof(size))
-		return;
-	memcpy(&size, behind, sizeof(size));
-	shown_put(out, "(%" PRIu64 " bytes)", size);
-}
-
-/* Print the text at a place that the event itself names. */
-static void put_placed(struct shown *out, const struct trace_field *field, const struct trace_field *element,
-		       const unsigned char *bytes, size_t used)
-{
-	struct calltap_event_place place;
-	size_t length;
-
-	memcpy(&place, bytes + field->offset, sizeof(place));
-	length = place.size & CALLTAP_PLACE_SIZE;
-	if (place.offset > used)
-		return;
-	if ((place.size & CALLTAP_PLACE_NULL) == CALLTAP_PLACE_NULL) {
-		shown_put(out, "NULL");
-		return;
-	}
-	if (element) {
-		put_list(out, element, bytes, used, place.offset, place.size);
-		return;
-	}
-	length = length < used - place.offset ? length : used - place.offset;
-	if (length || !(place.size & CALLTAP_PLACE_FAULT))
-		shown_quoted(out, bytes + place.offset, length);
-	if (place.size & CALLTAP_PLACE_CUT)
-		put_size(out, field, bytes + place.offset + length, used - place.offset - length);
-	if (place.size & CALLTAP_PLACE_FAULT)
-		shown_put(out, "(fault)");
-}
-
-/* Print a field's value; element: what it is a list of, NULL = it is none; used: the event's bytes. */
-static void put_value(struct shown *out, const struct trace_field *field, const struct trace_field *element,
-		      const unsigned char *bytes, size_t used)
-{
-	size_t left = field->offset < used ? used - field->offset : 0;
-
-	if (field->flags & CALLTAP_FIELD_MISSING) {
-		shown_put(out, "(%s)", field->more);
-	} else if (!(field->flags & CALLTAP_FIELD_TEXT)) {
-		if (field->size <= left)
-			shown_number(out, field, bytes);
-	} else if (field->flags & CALLTAP_FIELD_PLACED) {
-		if (left >= sizeof(struct calltap_event_place))
-			put_placed(out, field, element, bytes, used);
-	} else if (element) {
-		if (field->size <= left) {
-			shown_put(out, "{");
-			put_elements(out, element, bytes + field->offset, field->size,
-				     field->flags & CALLTAP_FIELD_CUT);
-			shown_put(out, "}");
-		}
-	} else {
-		if (field->size && field->size < left)
-			left = field->size;
-		shown_put(out, "%.*s", (int)left, (const char *)bytes + field->offset);
-	}
-}
-
 /* True if nobody but a reader wants the field. */
 static bool is_hidden(const struct trace_field *field)
 {
@@ -296,8 +177,9 @@ static uint64_t missing_of(const struct trace *trace, const struct format_entry 
 }
 
 #define GROUP_DEPTH 8u /* structures within structures; what is farther in keeps its points */
+#define NEST_DEPTH  8u /* lists within lists */
 
-/* The values of a call that are being printed. */
+/* The values of a call that are being printed, or the members of an element of a list. */
 struct values_output {
 	struct shown *out;
 	const struct trace *trace;
@@ -307,7 +189,13 @@ struct values_output {
 	uint64_t missing; /* a bit for each value that was not read */
 	uint32_t i;	  /* the next field */
 	uint32_t shown;	  /* its number among the values */
+	uint32_t nest;	  /* lists around: the fields are those of an element */
 };
+
+static const struct trace_field *field_at(const struct values_output *values, uint32_t i)
+{
+	return TABLE_ITEM(values->trace->fields, struct trace_field, values->format->first + i);
+}
 
 static const struct trace_field *next_field(const struct values_output *values)
 {
@@ -315,15 +203,10 @@ static const struct trace_field *next_field(const struct values_output *values)
 
 	if (values->i >= values->format->count)
 		return NULL;
-	field = TABLE_ITEM(values->trace->fields, struct trace_field, values->format->first + values->i);
+	field = field_at(values, values->i);
+	if (values->nest)
+		return field->flags & CALLTAP_FIELD_ELEMENT ? field : NULL;
 	return is_hidden(field) ? NULL : field;
-}
-
-/* Go to the next field behind this one, and what it is a list of. */
-static void pass_field(struct values_output *values, const struct trace_field *field)
-{
-	values->i += element_of(values->trace, values->format, field) ? 2 : 1;
-	values->shown++;
 }
 
 /* Is the field called by this, a point, and more?  length: of the prefix. */
@@ -332,12 +215,191 @@ static bool is_within(const struct trace_field *field, const char *prefix, size_
 	return !strncmp(field->name, prefix, length) && field->name[length] == '.';
 }
 
+/*
+ * The row that describes one element of the list in this field; NULL: the field is no list.  What a list within an
+ * element has is called as that list is.
+ */
+static const struct trace_field *element_of(const struct values_output *values, const struct trace_field *field)
+{
+	const struct trace_field *end = field_at(values, 0) + values->format->count;
+
+	return field->flags & CALLTAP_FIELD_TEXT && field + 1 < end && field[1].flags & CALLTAP_FIELD_ELEMENT &&
+			       (!(field->flags & CALLTAP_FIELD_ELEMENT) || !strcmp(field->name, field[1].name))
+		       ? field + 1
+		       : NULL;
+}
+
+/* Go to the next field behind this one, and what it is a list of. */
+static void pass_field(struct values_output *values, const struct trace_field *field)
+{
+	const struct trace_field *list = field, *end = field_at(values, 0) + values->format->count;
+	size_t length = strlen(list->name);
+	bool is_list = element_of(values, field);
+
+	do {
+		values->i++;
+		field++;
+	} while (is_list && field < end && field->flags & CALLTAP_FIELD_ELEMENT &&
+		 (!strcmp(field->name, list->name) || is_within(field, list->name, length)));
+	values->shown++;
+}
+
+static void put_body(struct values_output *values, const char *prefix, size_t length, bool cut, uint32_t depth);
+static void put_elements(const struct values_output *values, const struct trace_field *element,
+			 const unsigned char *bytes, size_t length, bool more);
+
+/* Is the element shown at all? */
+static bool is_shown(const struct values_output *values, const struct trace_field *element)
+{
+	return !(element->flags & CALLTAP_FIELD_TEXT) || element->flags & (CALLTAP_FIELD_GROUP | CALLTAP_FIELD_CHAR) ||
+	       element_of(values, element);
+}
+
+/* Print an element of a list, of which so many bytes are there. */
+static void put_element(const struct values_output *values, const struct trace_field *element,
+			const unsigned char *bytes, size_t length)
+{
+	const struct trace_field *inner = element_of(values, element);
+	struct values_output within = *values;
+	struct trace_field one = *element;
+
+	within.nest++;
+	if (within.nest > NEST_DEPTH) {
+		shown_put(values->out, "...");
+	} else if (inner) {
+		shown_put(values->out, "{");
+		put_elements(&within, inner, bytes, length, element->flags & CALLTAP_FIELD_CUT);
+		shown_put(values->out, "}");
+	} else if (element->flags & CALLTAP_FIELD_GROUP) {
+		within.i = (uint32_t)(element - field_at(values, 0)) + 1;
+		within.bytes = bytes;
+		within.used = length;
+		within.missing = 0;
+		put_body(&within, element->name, strlen(element->name), element->flags & CALLTAP_FIELD_CUT, 0);
+	} else if (element->flags & CALLTAP_FIELD_TEXT) {
+		shown_quoted(values->out, bytes, strnlen((const char *)bytes, length));
+	} else {
+		one.offset = 0;
+		shown_number(values->out, &one, bytes);
+	}
+}
+
+/* Print elements; more: something is left out. */
+static void put_elements(const struct values_output *values, const struct trace_field *element,
+			 const unsigned char *bytes, size_t length, bool more)
+{
+	bool shows = is_shown(values, element);
+	size_t count = shows ? length / element->size : 0;
+
+	for (size_t i = 0; i < count && !shown_is_full(values->out); i++) {
+		shown_put(values->out, "%s", i ? ", " : "");
+		put_element(values, element, bytes + i * element->size, element->size);
+	}
+	/* Of a structure that has no room as a whole the beginning is there. */
+	if (!count && length && shows && element->flags & CALLTAP_FIELD_GROUP) {
+		put_element(values, element, bytes, length);
+		count = 1;
+	}
+	if (more || (!count && length))
+		shown_put(values->out, "%s...", count ? ", " : "");
+}
+
+/* Print the list at a place that the event itself names: how many, and the first ones. */
+static void put_list(const struct values_output *values, const struct trace_field *element, size_t at, uint16_t flags)
+{
+	size_t length = flags & CALLTAP_PLACE_SIZE, used = values->used;
+	bool cut = flags & CALLTAP_PLACE_CUT, fault = flags & CALLTAP_PLACE_FAULT;
+	uint64_t size;
+
+	length = length < used - at ? length : used - at;
+	size = length;
+	if (cut && used - at - length >= sizeof(size))
+		memcpy(&size, values->bytes + at + length, sizeof(size));
+	if (fault && !length) {
+		shown_put(values->out, "(fault)");
+		return;
+	}
+	shown_put(values->out, "{");
+	if (!fault && size)
+		shown_put(values->out, "%" PRIu64 ": ", size / element->size);
+	put_elements(values, element, values->bytes + at, length, cut);
+	shown_put(values->out, "}%s", fault ? "(fault)" : "");
+}
+
+/* Print what is told of a text that is cut: its size in the program follows it. */
+static void put_size(struct shown *out, const struct trace_field *field, const unsigned char *behind, size_t left)
+{
+	uint64_t size;
+
+	shown_put(out, "...");
+	if (!(field->flags & CALLTAP_FIELD_COUNTED) || left < sizeof(size))
+		return;
+	memcpy(&size, behind, sizeof(size));
+	shown_put(out, "(%" PRIu64 " bytes)", size);
+}
+
+/* Print the text at a place that the event itself names. */
+static void put_placed(const struct values_output *values, const struct trace_field *field,
+		       const struct trace_field *element)
+{
+	struct calltap_event_place place;
+	struct shown *out = values->out;
+	size_t length, used = values->used;
+
+	memcpy(&place, values->bytes + field->offset, sizeof(place));
+	length = place.size & CALLTAP_PLACE_SIZE;
+	if (place.offset > used)
+		return;
+	if ((place.size & CALLTAP_PLACE_NULL) == CALLTAP_PLACE_NULL) {
+		shown_put(out, "NULL");
+		return;
+	}
+	if (element) {
+		put_list(values, element, place.offset, place.size);
+		return;
+	}
+	length = length < used - place.offset ? length : used - place.offset;
+	if (length || !(place.size & CALLTAP_PLACE_FAULT))
+		shown_quoted(out, values->bytes + place.offset, length);
+	if (place.size & CALLTAP_PLACE_CUT)
+		put_size(out, field, values->bytes + place.offset + length, used - place.offset - length);
+	if (place.size & CALLTAP_PLACE_FAULT)
+		shown_put(out, "(fault)");
+}
+
+/* Print a field's value. */
+static void put_value(const struct values_output *values, const struct trace_field *field)
+{
+	const struct trace_field *element = element_of(values, field);
+	size_t left = field->offset < values->used ? values->used - field->offset : 0;
+	const unsigned char *bytes = values->bytes + (left ? field->offset : 0);
+
+	if (field->flags & CALLTAP_FIELD_MISSING) {
+		shown_put(values->out, "(%s)", field->more);
+	} else if (!(field->flags & CALLTAP_FIELD_TEXT)) {
+		if (field->size <= left)
+			shown_number(values->out, field, values->bytes);
+	} else if (field->flags & CALLTAP_FIELD_PLACED) {
+		if (left >= sizeof(struct calltap_event_place))
+			put_placed(values, field, element);
+	} else if (element) {
+		if (field->size <= left) {
+			shown_put(values->out, "{");
+			put_elements(values, element, bytes, field->size, field->flags & CALLTAP_FIELD_CUT);
+			shown_put(values->out, "}");
+		}
+	} else {
+		if (field->size && field->size < left)
+			left = field->size;
+		shown_put(values->out, "%.*s", (int)left, (const char *)bytes);
+	}
+}
+
 static void put_simple(struct values_output *values, const struct trace_field *field)
 {
 	const unsigned char *text = values->bytes + field->offset;
-	const struct trace_field *element = element_of(values->trace, values->format, field);
 	bool plain = field->flags & CALLTAP_FIELD_TEXT &&
-		     !(field->flags & (CALLTAP_FIELD_PLACED | CALLTAP_FIELD_MISSING)) && !element;
+		     !(field->flags & (CALLTAP_FIELD_PLACED | CALLTAP_FIELD_MISSING)) && !element_of(values, field);
 
 	if (values->shown < 64 && values->missing >> values->shown & 1) {
 		shown_put(values->out, "(fault)");
@@ -347,7 +409,7 @@ static void put_simple(struct values_output *values, const struct trace_field *f
 		shown_quoted(values->out, text, length);
 		shown_put(values->out, "%s", length == field->size && field->flags & CALLTAP_FIELD_CUT ? "..." : "");
 	} else {
-		put_value(values->out, field, element, values->bytes, values->used);
+		put_value(values, field);
 	}
 	pass_field(values, field);
 }
@@ -376,11 +438,11 @@ static bool is_guard(const struct trace_field *field)
 static const struct trace_field *guard_against(const struct values_output *values, const struct trace_field *field)
 {
 	for (uint32_t i = 0; i < values->format->count; i++) {
-		const struct trace_field *guard =
-			TABLE_ITEM(values->trace->fields, struct trace_field, values->format->first + i);
+		const struct trace_field *guard = field_at(values, i);
 		const char *point = is_guard(guard) ? strrchr(guard->name, '.') : NULL;
 
-		if (point && guard != field && is_within(field, guard->name, (size_t)(point - guard->name)) &&
+		if (point && guard != field && !is_hidden(guard) &&
+		    is_within(field, guard->name, (size_t)(point - guard->name)) &&
 		    says_none(guard, values->bytes, values->used))
 			return guard;
 	}
@@ -394,8 +456,6 @@ static void pass_members(struct values_output *values, const char *prefix, size_
 	while ((field = next_field(values)) && is_within(field, prefix, length))
 		pass_field(values, field);
 }
-
-static void put_body(struct values_output *values, const char *prefix, size_t length, bool cut, uint32_t depth);
 
 /* Print what may have a value, as the next field tells, or the value in its place. */
 static void put_optional(struct values_output *values, const char *prefix, size_t length, bool cut, uint32_t depth)
@@ -423,15 +483,27 @@ static void put_optional(struct values_output *values, const char *prefix, size_
 	pass_members(values, prefix, length);
 }
 
-/* Print the members that are called by the first bytes of the name, a point, and more. */
-static void put_members(struct values_output *values, const char *prefix, size_t length, uint32_t depth)
+/* Does the field lie behind what is there of an element? */
+static bool is_behind(const struct values_output *values, const struct trace_field *field)
+{
+	return values->nest && !(field->flags & CALLTAP_FIELD_MISSING) &&
+	       (field->offset > values->used || field->size > values->used - field->offset);
+}
+
+/* Print the members that are called by the first bytes of the name, a point, and more; false: some are not there. */
+static bool put_members(struct values_output *values, const char *prefix, size_t length, uint32_t depth)
 {
 	const struct trace_field *field;
-	bool any = false;
+	bool any = false, all = true;
 
 	while ((field = next_field(values)) && is_within(field, prefix, length)) {
 		const char *name = field->name + length + 1, *point = strchr(name, '.');
 
+		if (is_behind(values, field)) {
+			all = false;
+			pass_field(values, field);
+			continue;
+		}
 		shown_put(values->out, "%s", any ? ", " : "");
 		any = true;
 		if (point && depth < GROUP_DEPTH) {
@@ -442,20 +514,23 @@ static void put_members(struct values_output *values, const char *prefix, size_t
 		shown_put(values->out, "%s=", name);
 		put_simple(values, field);
 	}
+	return all;
 }
 
 /* Print a structure's members, or what it has in their place; cut: there are more. */
 static void put_body(struct values_output *values, const char *prefix, size_t length, bool cut, uint32_t depth)
 {
 	const struct trace_field *field = next_field(values);
+	size_t start;
 
 	if (field && is_guard(field) && is_within(field, prefix, length)) {
 		put_optional(values, prefix, length, cut, depth);
 		return;
 	}
 	shown_put(values->out, "{");
-	put_members(values, prefix, length, depth);
-	shown_put(values->out, "%s}", cut ? ", ..." : "");
+	start = values->out->at;
+	cut |= !put_members(values, prefix, length, depth);
+	shown_put(values->out, "%s%s}", cut && values->out->at > start ? ", " : "", cut ? "..." : "");
 }
 
 /* Print a structure, or its address where it was not read. */
@@ -544,27 +619,29 @@ static enum trace_value_kind kind_of(const struct trace_field *field, const char
 }
 
 /* Fill in a value from its field; missing: it was not read. */
-static void tell_value(const struct trace *trace, const struct trace_event *event, struct trace_value *value,
-		       const struct trace_field *field, const struct trace_field *element, bool missing,
-		       const unsigned char *bytes, size_t used)
+static void tell_value(const struct values_output *values, const struct trace_event *event, struct trace_value *value,
+		       const struct trace_field *field, bool missing)
 {
-	struct shown text = {value->text, 0, sizeof(value->text), trace, event};
+	struct shown text = {value->text, 0, sizeof(value->text), values->trace, event};
+	struct values_output one = *values;
 
 	value->name = field->name;
 	value->kind = TRACE_VALUE_NONE;
 	value->text[0] = 0;
 	if (field->flags & CALLTAP_FIELD_MISSING || missing)
 		return;
-	if (field->flags & CALLTAP_FIELD_PLACED && !element) {
-		value->kind = put_bytes(&text, field, bytes, used) ? TRACE_VALUE_TEXT : TRACE_VALUE_NONE;
+	if (field->flags & CALLTAP_FIELD_PLACED && !element_of(values, field)) {
+		value->kind =
+			put_bytes(&text, field, values->bytes, values->used) ? TRACE_VALUE_TEXT : TRACE_VALUE_NONE;
 		return;
 	}
 	if (is_guard(field)) {
-		shown_put(&text, "%s", says_none(field, bytes, used) ? "false" : "true");
+		shown_put(&text, "%s", says_none(field, values->bytes, values->used) ? "false" : "true");
 		value->kind = TRACE_VALUE_BOOL;
 		return;
 	}
-	put_value(&text, field, element, bytes, used);
+	one.out = &text;
+	put_value(&one, field);
 	if (field->flags & CALLTAP_FIELD_TEXT)
 		value->kind = field->flags & CALLTAP_FIELD_GROUP ? TRACE_VALUE_NONE : TRACE_VALUE_TEXT;
 	else if (value->text[0])
@@ -585,12 +662,12 @@ void trace_event_each_value(const struct trace *trace, const struct trace_event 
 	uint32_t number = 0;
 
 	for (uint32_t i = 0; format && i < format->count; i++) {
-		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
+		const struct trace_field *field = field_at(&values, i);
 
 		if (is_hidden(field))
 			continue;
-		tell_value(trace, event, &value, field, element_of(trace, format, field),
-			   (number < 64 && missing >> number & 1) || guard_against(&values, field), bytes, used);
+		tell_value(&values, event, &value, field,
+			   (number < 64 && missing >> number & 1) || guard_against(&values, field));
 		number++;
 		see(ctx, &value);
 	}
@@ -630,23 +707,23 @@ const char *trace_event_text(const struct trace *trace, const struct trace_event
 	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
 	struct shown out = {text, 0, TRACE_EVENT_TEXT, trace, event};
 	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
-	size_t used;
+	struct values_output values = {.out = &out, .trace = trace, .format = format, .bytes = bytes};
 
 	text[0] = 0;
 	if (!format)
 		return NULL;
-	used = trace_event_bytes(event, bytes);
+	values.used = trace_event_bytes(event, bytes);
 	if (role_of(trace, format) != TRACE_ITSELF) {
-		put_values(&out, trace, format, bytes, used);
+		put_values(&out, trace, format, bytes, values.used);
 		return format->name;
 	}
 	for (uint32_t i = 0; i < format->count; i++) {
-		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
+		const struct trace_field *field = field_at(&values, i);
 
 		if (format->count > 1 || !(field->flags & CALLTAP_FIELD_TEXT))
 			shown_put(&out, "%s%s=", i ? " " : "", field->name);
 		if (!is_hidden(field))
-			put_value(&out, field, element_of(trace, format, field), bytes, used);
+			put_value(&values, field);
 	}
 	return format->name;
 }

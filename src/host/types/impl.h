@@ -54,15 +54,29 @@ int type_look(struct type_look *out, Dwarf_Die *type) __attribute__((warn_unused
 
 /* A class, as a text or a list if it stands for one; else nothing is changed.  symbol: as above, NULL = not known. */
 int type_look_at_view(struct type_look *look, Dwarf_Die *type, const char *symbol) __attribute__((warn_unused_result));
-/* The type of an element of a list (type NULL: of what nobody knows); fills in look->element and the element's bytes.
+/* What may still be within a list: each structure that is an element may have lists of others. */
+struct type_nest {
+	uint32_t depth; /* structures around */
+	uint32_t rows;	/* members that have room */
+};
+/*
+ * How elements of a list, which are of that type, are shown: look->element; NULL: nobody knows how large one is.
+ * Nothing is read from where an element's addresses lead to.
  */
-int type_look_at_element(struct type_look *look, Dwarf_Die *type, uint32_t *size) __attribute__((warn_unused_result));
+int type_look_at_element(struct type_look *look, Dwarf_Die *type, struct type_nest *nest)
+	__attribute__((warn_unused_result));
+/* An array of what can be shown, of which the first elements count; of others nothing is changed (show.c). */
+int type_look_at_array(struct type_look *look, Dwarf_Die *type, struct type_nest *nest)
+	__attribute__((warn_unused_result));
 
 /*
  * What is shown of a type that is a structure, a union or a class (members.c); of others, nothing.  -ENOMEM.  For
  * type_members_clear(), whatever is returned.
  */
 int type_members_read(struct type_members *out, Dwarf_Die *type) __attribute__((warn_unused_result));
+/* The same of an element of a list. */
+int type_members_of_element(struct type_members *out, Dwarf_Die *type, struct type_nest *nest)
+	__attribute__((warn_unused_result));
 void type_members_clear(struct type_members *members);
 bool type_is_aggregate(Dwarf_Die *type); /* a union, too */
 bool type_is_class(Dwarf_Die *type);
@@ -71,6 +85,11 @@ bool type_is_class(Dwarf_Die *type);
  * one whose size nobody tells, which is a structure's end; 0: it is none.
  */
 bool type_look_at_chars(struct type_look *look, Dwarf_Die *type, uint64_t unsized);
+/*
+ * How many elements each dimension of an array has, 0: nobody says; returns how many dimensions there are, more than
+ * TYPES_DIMENSIONS: too many (show.c).
+ */
+uint32_t type_dimensions(uint64_t counts[TYPES_DIMENSIONS], Dwarf_Die *array);
 /* int[2][3] is no array of one dimension. */
 bool type_has_one_dimension(Dwarf_Die *array);
 /*

@@ -21,6 +21,7 @@ struct reader {
 	uint32_t seen; /* members, those that had no room among them */
 	uint8_t guard; /* of what is read (struct type_member) */
 	int error;
+	struct type_nest *nest; /* NULL: what is read is no element of a list */
 };
 
 #define SEEN_MAX 4096u /* then the rest is left out unseen */
@@ -53,19 +54,6 @@ static void leave_out(struct reader *reader)
 	reader->out->cut = true;
 }
 
-bool type_has_one_dimension(Dwarf_Die *type)
-{
-	uint32_t count = 0;
-	Dwarf_Die child;
-
-	if (dwarf_child(type, &child))
-		return false;
-	do {
-		count += dwarf_tag(&child) == DW_TAG_subrange_type || dwarf_tag(&child) == DW_TAG_enumeration_type;
-	} while (count < 2 && !dwarf_siblingof(&child, &child));
-	return count == 1;
-}
-
 bool type_look_at_chars(struct type_look *look, Dwarf_Die *type, uint64_t unsized)
 {
 	Dwarf_Die element, peeled;
@@ -85,32 +73,10 @@ bool type_look_at_chars(struct type_look *look, Dwarf_Die *type, uint64_t unsize
 	return true;
 }
 
-/* An array of numbers, of which the first ones count. */
-static int look_at_array(struct type_look *look, Dwarf_Die *type)
-{
-	Dwarf_Die element;
-	Dwarf_Word size;
-	uint32_t bytes = 0;
-	int ret;
-
-	if (!type_has_one_dimension(type) || !type_of(&element, type) || dwarf_aggregate_size(type, &size) || !size)
-		return 0;
-	ret = type_look_at_element(look, &element, &bytes);
-	if (ret || !look->element || look->element->kind == TYPE_OTHER) {
-		type_look_clear(look);
-		return ret;
-	}
-	look->kind = TYPE_ARRAY;
-	look->why = NULL;
-	look->cut = size > (uint64_t)TYPES_ELEMENTS * bytes;
-	look->size = (uint8_t)(look->cut ? TYPES_ELEMENTS * bytes : size);
-	return 0;
-}
-
 /* Of an array that goes on behind the bytes that are read, what lies before their end. */
 static void cut_array(struct type_member *member)
 {
-	uint32_t unit = member->look.kind == TYPE_ARRAY ? member->look.element->size : 1, room;
+	uint32_t unit = member->look.kind == TYPE_ARRAY ? member->look.element->stride : 1, room;
 
 	if ((member->look.kind != TYPE_CHARS && member->look.kind != TYPE_ARRAY) || member->offset >= TYPES_BYTES ||
 	    member->offset + member->look.size <= TYPES_BYTES)
@@ -170,7 +136,19 @@ static bool has_room(struct reader *reader, struct type_member *member)
 	cut_array(member);
 	end = member->offset + member->look.size;
 
-	return out->count < TYPES_MEMBERS && end <= TYPES_BYTES;
+	return out->count < TYPES_MEMBERS && end <= TYPES_BYTES && (!reader->nest || reader->nest->rows);
+}
+
+/* The member has room (has_room()), or is a name without a value. */
+static void put_member(struct reader *reader, const struct type_member *member)
+{
+	struct type_members *out = reader->out;
+
+	if (member->offset + member->look.size > out->size)
+		out->size = member->offset + member->look.size;
+	out->list[out->count++] = *member;
+	if (reader->nest && reader->nest->rows)
+		reader->nest->rows--;
 }
 
 /* Bytes from the member's first one up to the next member's, or to the end; 0: nobody says. */
@@ -188,14 +166,30 @@ static uint64_t bytes_up_to_next(Dwarf_Die *die, Dwarf_Die *outer)
 	return !dwarf_aggregate_size(outer, &end) && end > at ? end - at : 0;
 }
 
-/* What is not shown by itself: an array of char, and a class that stands for a text. */
-static int look_at_other(struct type_look *look, Dwarf_Die *type, uint64_t bytes)
+/* What is not shown by itself: an array, and a class that stands for a text. */
+static int look_at_other(struct reader *reader, struct type_look *look, Dwarf_Die *type, uint64_t bytes)
 {
+	struct type_nest nest = {0, TYPES_ROWS};
+
 	if (type_look_at_chars(look, type, 0))
 		return 0;
 	if (dwarf_tag(type) == DW_TAG_array_type)
-		return look_at_array(look, type);
+		return type_look_at_array(look, type, reader->nest ? reader->nest : &nest);
 	return type_look_at_view(look, type, symbol_by_bytes(bytes));
+}
+
+/* An element of a list is its bytes: what its addresses lead to is not read. */
+static void make_near(struct type_look *look)
+{
+	bool is_list = look->element;
+
+	if (look->kind == TYPE_TEXT)
+		look->kind = TYPE_POINTER;
+	if (look->kind != TYPE_VIEW)
+		return;
+	type_look_clear(look);
+	look->kind = TYPE_OTHER;
+	look->why = is_list ? "list" : "text";
 }
 
 static void add_simple(struct reader *reader, Dwarf_Die *die, Dwarf_Die *type, const char *name, uint64_t offset,
@@ -211,7 +205,9 @@ static void add_simple(struct reader *reader, Dwarf_Die *die, Dwarf_Die *type, c
 	}
 	reader->error = type_look(&member.look, type);
 	if (!reader->error && member.look.kind == TYPE_OTHER)
-		reader->error = look_at_other(&member.look, &peeled, bytes);
+		reader->error = look_at_other(reader, &member.look, &peeled, bytes);
+	if (!reader->error && reader->nest)
+		make_near(&member.look);
 	if (!reader->error && member.look.kind == TYPE_OTHER) {
 		/* It has a name, and why it is not shown in place of a value. */
 		member.look.size = 0;
@@ -227,9 +223,7 @@ static void add_simple(struct reader *reader, Dwarf_Die *die, Dwarf_Die *type, c
 		type_look_clear(&member.look);
 		return;
 	}
-	if (member.offset + member.look.size > out->size)
-		out->size = member.offset + member.look.size;
-	out->list[out->count++] = member;
+	put_member(reader, &member);
 }
 
 /* name: the member's own, NULL or "" = it has none. */
@@ -257,7 +251,6 @@ static bool add_guard(struct reader *reader, const struct type_optional *optiona
 		.offset = (uint32_t)(offset + optional->guard_at),
 		.look = {.kind = TYPE_GUARD, .size = optional->guard_size, .type = "bool"},
 	};
-	struct type_members *out = reader->out;
 
 	if (offset + optional->guard_at >= TYPES_BYTES || !has_room(reader, &member) ||
 	    !join(member.name, prefix, "has_value"))
@@ -266,9 +259,7 @@ static bool add_guard(struct reader *reader, const struct type_optional *optiona
 		reader->error = -ENOMEM;
 		return false;
 	}
-	if (member.offset + member.look.size > out->size)
-		out->size = member.offset + member.look.size;
-	out->list[out->count++] = member;
+	put_member(reader, &member);
 	return true;
 }
 
@@ -359,9 +350,9 @@ static void add_aggregate(struct reader *reader, Dwarf_Die *type, const char *pr
 	} while (!reader->error && !dwarf_siblingof(&child, &child));
 }
 
-int type_members_read(struct type_members *out, Dwarf_Die *type)
+static int read_members(struct type_members *out, Dwarf_Die *type, struct type_nest *nest)
 {
-	struct reader reader = {.out = out};
+	struct reader reader = {.out = out, .nest = nest};
 	Dwarf_Die peeled;
 
 	*out = (struct type_members){0};
@@ -377,6 +368,21 @@ int type_members_read(struct type_members *out, Dwarf_Die *type)
 	if (!out->size)
 		type_members_clear(out);
 	return reader.error;
+}
+
+int type_members_read(struct type_members *out, Dwarf_Die *type)
+{
+	return read_members(out, type, NULL);
+}
+
+int type_members_of_element(struct type_members *out, Dwarf_Die *type, struct type_nest *nest)
+{
+	int ret;
+
+	nest->depth++;
+	ret = read_members(out, type, nest);
+	nest->depth--;
+	return ret;
 }
 
 bool type_pointee(Dwarf_Die *out, Dwarf_Die *type)

@@ -26,6 +26,7 @@ struct walker {
 	Dwarf_Die said; /* as it was declared */
 	const char *at; /* what comes next in the text */
 	uint32_t seen;
+	uint32_t dimension; /* of an array: indices that have been taken */
 };
 
 /* Say why it ends here; false. */
@@ -91,6 +92,7 @@ static bool arrive(struct walker *walker, Dwarf_Die *said)
 	Dwarf_Die inner;
 
 	walker->said = *said;
+	walker->dimension = 0;
 	if (!type_peeled(&walker->type, said))
 		return refuse(walker, "%s: nothing tells its type", its(walker));
 	if (!is_reference(&walker->type))
@@ -220,37 +222,54 @@ static bool take_member(struct walker *walker)
 	return move(walker, (int64_t)(offset > INT32_MAX ? INT64_MAX : offset)) && arrive(walker, &said);
 }
 
-/* The bytes of an element of an array of one dimension; false: it is none. */
-static bool element_of(Dwarf_Die *element, uint64_t *size, Dwarf_Die *array)
+/* What an index of an array leads to. */
+struct indexed {
+	Dwarf_Die element; /* the type of what has all indices */
+	uint64_t size;	   /* bytes from one to the next */
+	uint64_t count;	   /* 0: nobody says, as of an array that is the end of something larger */
+	bool last;	   /* there is no other dimension */
+};
+
+/* False: it is none, or not one whose dimensions are known. */
+static bool index_of(struct indexed *out, const struct walker *walker)
 {
-	Dwarf_Die peeled;
+	Dwarf_Die array = walker->type, peeled;
+	uint64_t counts[TYPES_DIMENSIONS];
+	uint32_t dimensions;
 	Dwarf_Word bytes;
 
-	if (dwarf_tag(array) != DW_TAG_array_type || !type_has_one_dimension(array) || !type_of(element, array) ||
-	    !type_peeled(&peeled, element) || dwarf_aggregate_size(&peeled, &bytes) || bytes > INT32_MAX)
+	if (dwarf_tag(&array) != DW_TAG_array_type || !type_of(&out->element, &array) ||
+	    !type_peeled(&peeled, &out->element) || dwarf_aggregate_size(&peeled, &bytes) || bytes > INT32_MAX)
 		return false;
-	*size = bytes;
-	return true;
+	dimensions = type_dimensions(counts, &array);
+	if (dimensions <= walker->dimension || dimensions > TYPES_DIMENSIONS)
+		return false;
+	out->size = bytes;
+	for (uint32_t i = walker->dimension + 1; i < dimensions && out->size <= INT32_MAX; i++)
+		out->size *= counts[i];
+	out->count = counts[walker->dimension];
+	out->last = walker->dimension + 1 == dimensions;
+	return out->size <= INT32_MAX;
 }
 
 static bool take_index(struct walker *walker)
 {
-	Dwarf_Die element, peeled;
+	struct indexed indexed;
+	Dwarf_Die peeled;
 	Dwarf_Word bytes;
-	uint64_t size;
 	char *end;
 	long number = strtol(walker->at, &end, 0);
 
 	if (end == walker->at || *end != ']' || number < -OFFSET_MOST || number > OFFSET_MOST)
 		return refuse(walker, "%s: an index is a number, as in [0]", its(walker));
 	walker->at = end + 1;
-	if (element_of(&element, &size, &walker->type)) {
-		/* An array without a size is the end of something larger. */
-		bool sized = !dwarf_aggregate_size(&walker->type, &bytes) && bytes && size;
-
-		if (number < 0 || (sized && (uint64_t)number >= bytes / size))
+	if (index_of(&indexed, walker)) {
+		if (number < 0 || (indexed.count && (uint64_t)number >= indexed.count))
 			return refuse(walker, "%s: the index is outside of the array", its(walker));
-		return move(walker, number * (int64_t)size) && arrive(walker, &element);
+		if (!move(walker, number * (int64_t)indexed.size))
+			return false;
+		walker->dimension++;
+		return !indexed.last || arrive(walker, &indexed.element);
 	}
 	if (!enter(walker))
 		return false;
@@ -285,7 +304,8 @@ static int look_at_end(struct walker *walker, const char *symbol)
 	Dwarf_Die inner, peeled;
 	int ret = type_look(&value->look, &walker->said);
 
-	if (!ret && value->look.kind == TYPE_OTHER && !type_look_at_chars(&value->look, &walker->type, TYPES_BYTES))
+	if (!ret && value->look.kind == TYPE_OTHER &&
+	    (walker->dimension || !type_look_at_chars(&value->look, &walker->type, TYPES_BYTES)))
 		ret = type_look_at_view(&value->look, &walker->type, symbol);
 	if (ret)
 		return ret;

@@ -1,5 +1,6 @@
 /*
- * How values of a type are shown: what kind they are, the type as C writes it, the names of an enumeration.
+ * How values of a type are shown: what kind they are, the type as C writes it, the names of an enumeration, the
+ * elements of arrays.
  *
  * Callers: function.c.  Context: host.
  */
@@ -251,11 +252,126 @@ static void look_at_pointer(struct type_look *look, Dwarf_Die *type)
 void type_look_clear(struct type_look *look)
 {
 	if (look->element)
-		free(look->element->names);
+		type_look_clear(look->element);
+	if (look->members)
+		type_members_clear(look->members);
 	free(look->element);
+	free(look->members);
 	free(look->names);
 	look->element = NULL;
+	look->members = NULL;
 	look->names = NULL;
+}
+
+/* Elements of a dimension; 0: nobody says. */
+static uint64_t count_of(Dwarf_Die *range)
+{
+	uint64_t count = 0, last;
+
+	if (type_number(&count, range, DW_AT_count))
+		return count;
+	/* An array without elements has -1. */
+	return type_number(&last, range, DW_AT_upper_bound) && last < UINT32_MAX ? last + 1 : 0;
+}
+
+uint32_t type_dimensions(uint64_t counts[TYPES_DIMENSIONS], Dwarf_Die *array)
+{
+	uint32_t dimensions = 0;
+	Dwarf_Die child;
+
+	if (dwarf_child(array, &child))
+		return 0;
+	do {
+		int tag = dwarf_tag(&child);
+
+		if (tag != DW_TAG_subrange_type && tag != DW_TAG_enumeration_type)
+			continue;
+		if (dimensions < TYPES_DIMENSIONS)
+			counts[dimensions] = tag == DW_TAG_subrange_type ? count_of(&child) : 0;
+		dimensions++;
+	} while (dimensions <= TYPES_DIMENSIONS && !dwarf_siblingof(&child, &child));
+	return dimensions;
+}
+
+bool type_has_one_dimension(Dwarf_Die *array)
+{
+	uint64_t counts[TYPES_DIMENSIONS];
+
+	return type_dimensions(counts, array) == 1;
+}
+
+/* An array that is being taken apart. */
+struct array {
+	Dwarf_Die element;
+	uint64_t counts[TYPES_DIMENSIONS];
+	uint32_t dimensions;
+	struct type_nest *nest;
+};
+
+/* The elements of this dimension, which has so many bytes, are there: show as many as have room. */
+static void put_list(struct type_look *look, uint64_t size)
+{
+	uint32_t stride = look->element->stride;
+	uint64_t room = TYPES_BYTES / stride < TYPES_ELEMENTS ? TYPES_BYTES / stride : TYPES_ELEMENTS;
+
+	look->kind = TYPE_ARRAY;
+	look->why = NULL;
+	look->cut = size > room * stride;
+	look->size = (uint8_t)(look->cut ? room * stride : size);
+}
+
+/* The last dimension of char[3][8]: each has a text. */
+static bool look_at_text(struct type_look *look, Dwarf_Die *element, uint64_t size)
+{
+	Dwarf_Die peeled;
+
+	if (!type_peeled(&peeled, element) || !type_is_char(&peeled) || size > TYPES_BYTES)
+		return false;
+	look->kind = TYPE_CHARS;
+	look->why = NULL;
+	look->size = (uint8_t)size;
+	return true;
+}
+
+static int look_at_dimension(struct type_look *look, struct array *array, uint32_t dimension, uint64_t size)
+{
+	int ret;
+
+	if (dimension + 1 == array->dimensions) {
+		if (dimension && look_at_text(look, &array->element, size))
+			return 0;
+		ret = type_look_at_element(look, &array->element, array->nest);
+	} else {
+		uint64_t count = array->counts[dimension];
+
+		if (!count || size % count || size / count > INT32_MAX)
+			return 0;
+		look->element = calloc(1, sizeof(*look->element));
+		if (!look->element)
+			return -ENOMEM;
+		look->element->kind = TYPE_OTHER;
+		look->element->why = "type";
+		ret = look_at_dimension(look->element, array, dimension + 1, size / count);
+		look->element->stride = (uint32_t)(size / count);
+	}
+	if (ret || !look->element || look->element->kind == TYPE_OTHER || look->element->stride > TYPES_BYTES) {
+		type_look_clear(look);
+		return ret;
+	}
+	put_list(look, size);
+	return 0;
+}
+
+int type_look_at_array(struct type_look *look, Dwarf_Die *type, struct type_nest *nest)
+{
+	struct array array = {.nest = nest};
+	Dwarf_Word size;
+
+	array.dimensions = type_dimensions(array.counts, type);
+	if (!array.dimensions || array.dimensions > TYPES_DIMENSIONS || !type_of(&array.element, type) ||
+	    dwarf_hasattr_integrate(type, DW_AT_GNU_vector) || dwarf_aggregate_size(type, &size) || !size)
+		return 0;
+	return look_at_dimension(look, &array, 0, size);
 }
 
 /* A kind that is one number. */
@@ -264,7 +380,41 @@ static bool is_number_kind(enum type_kind kind)
 	return kind <= TYPE_FLOAT;
 }
 
-int type_look_at_element(struct type_look *look, Dwarf_Die *type, uint32_t *size)
+/* An element that is none of numbers: a structure, a text, or a list of others. */
+static int look_at_larger(struct type_look *element, Dwarf_Die *type, struct type_nest *nest)
+{
+	struct type_view view;
+	int ret;
+
+	element->kind = TYPE_OTHER;
+	element->why = "type";
+	if (type_look_at_chars(element, type, 0))
+		return 0;
+	if (dwarf_tag(type) == DW_TAG_array_type)
+		return type_look_at_array(element, type, nest);
+	/* What a class that stands for a text, or owns something, has is elsewhere. */
+	if (!type_is_aggregate(type) || nest->depth == TYPES_NEST || type_view_find(&view, type, NULL, NULL) ||
+	    type_is_owner(type, NULL))
+		return 0;
+	element->members = calloc(1, sizeof(*element->members));
+	if (!element->members)
+		return -ENOMEM;
+	ret = type_members_of_element(element->members, type, nest);
+	if (element->members->size)
+		element->kind = TYPE_STRUCT;
+	return ret;
+}
+
+/* Is one element a number, as far as its type's kind goes? */
+static bool is_word(Dwarf_Die *type, uint64_t size)
+{
+	int tag = dwarf_tag(type);
+
+	return tag == DW_TAG_base_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_pointer_type ||
+	       (size == 8 && type_is_owner(type, NULL));
+}
+
+int type_look_at_element(struct type_look *look, Dwarf_Die *type, struct type_nest *nest)
 {
 	Dwarf_Word bytes = 0;
 	Dwarf_Die peeled;
@@ -275,23 +425,23 @@ int type_look_at_element(struct type_look *look, Dwarf_Die *type, uint32_t *size
 	look->element = calloc(1, sizeof(*look->element));
 	if (!look->element)
 		return -ENOMEM;
-	*size = (uint32_t)bytes;
-	/* Lists of lists would go on for ever. */
-	if (dwarf_tag(&peeled) != DW_TAG_base_type && dwarf_tag(&peeled) != DW_TAG_enumeration_type &&
-	    dwarf_tag(&peeled) != DW_TAG_pointer_type) {
-		look->element->kind = TYPE_OTHER;
-		return 0;
-	}
+	look->element->stride = (uint32_t)bytes;
+	if (!is_word(&peeled, bytes))
+		return look_at_larger(look->element, &peeled, nest);
 	ret = type_look(look->element, type);
+	look->element->stride = (uint32_t)bytes;
 	if (look->element->kind == TYPE_TEXT)
 		look->element->kind = TYPE_POINTER;
-	if (!is_number_kind(look->element->kind))
+	if (!is_number_kind(look->element->kind) || look->element->size != bytes) {
 		look->element->kind = TYPE_OTHER;
+		look->element->why = "type";
+	}
 	return ret;
 }
 
 int type_look_at_view(struct type_look *look, Dwarf_Die *type, const char *symbol)
 {
+	struct type_nest nest = {0, TYPES_ROWS};
 	bool is_list = false;
 	Dwarf_Die element;
 	int ret;
@@ -301,9 +451,10 @@ int type_look_at_view(struct type_look *look, Dwarf_Die *type, const char *symbo
 		return 0;
 	look->view.element = 1;
 	if (is_list) {
-		ret = type_look_at_element(look, &element, &look->view.element);
+		ret = type_look_at_element(look, &element, &nest);
 		if (ret || !look->element)
 			return ret;
+		look->view.element = look->element->stride;
 	}
 	look->kind = TYPE_VIEW;
 	look->size = look->view.size;

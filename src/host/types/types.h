@@ -26,6 +26,9 @@ struct types;
 #define TYPES_NAME_MAX	   96u /* bytes of a type's text, with its NUL */
 #define TYPES_VIEW	   24u /* bytes of a class that stands for a text or a list */
 #define TYPES_ELEMENTS	   8u  /* elements of a list that are shown */
+#define TYPES_NEST	   3u  /* lists of structures within lists of structures */
+#define TYPES_ROWS	   32u /* members of an element, and of those within it */
+#define TYPES_DIMENSIONS   4u  /* of an array */
 #define TYPES_STEPS	   5u  /* addresses on a path that are followed */
 #define TYPES_WHY	   160u
 
@@ -42,9 +45,10 @@ enum type_kind {
 	/* A class, or the address of one, that says where a text is and how long, or a list of `element`: std::string.
 	 */
 	TYPE_VIEW,
-	TYPE_ARRAY, /* of members: an array of `element`, whose first bytes count */
-	TYPE_GUARD, /* of members: the value behind it is there, unless this number has a name, as in `names` */
-	TYPE_OTHER  /* cannot be shown */
+	TYPE_ARRAY,  /* of members: an array of `element`, whose first bytes count */
+	TYPE_STRUCT, /* of elements: a structure, of which `members` are shown */
+	TYPE_GUARD,  /* of members: the value behind it is there, unless this number has a name, as in `names` */
+	TYPE_OTHER   /* cannot be shown */
 };
 
 /* What a class that stands for a text says of it. */
@@ -79,6 +83,8 @@ struct type_look {
 	struct type_view view; /* TYPE_VIEW; `size` is its */
 	/* What it is a list of, TYPE_OTHER: only how many can be shown; NULL = it is none. */
 	struct type_look *element;
+	uint32_t stride;	      /* of an element: bytes from one to the next */
+	struct type_members *members; /* TYPE_STRUCT */
 };
 
 struct type_member {

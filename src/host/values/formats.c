@@ -12,15 +12,14 @@
 
 #include "formats.h"
 
-#define TYPE_TEXT   16			/* bytes of a type's name, with its NUL */
-#define STRINGS_MAX (1u << 20)		/* of a chunk, at about */
-#define FORMATS_MAX 4096u		/* in a chunk */
-#define FORMAT_ROWS (2 * SPEC_ROWS + 2) /* each may be a list */
+#define TYPE_TEXT   16	       /* bytes of a type's name, with its NUL */
+#define STRINGS_MAX (1u << 20) /* of a chunk, at about */
+#define FORMATS_MAX 4096u      /* in a chunk */
 
 /* The rows and strings of a FORMATS chunk that are being made. */
 struct rows {
 	struct calltap_file_field *list;
-	uint32_t count;
+	uint32_t count, list_room;
 	char *strings;
 	uint32_t used, room;
 	bool failed; /* no memory */
@@ -87,6 +86,17 @@ static void name_type(char text[TYPE_TEXT], const struct spec_field *field)
 
 static void put_row(struct rows *rows, const struct format *format, uint32_t name, struct calltap_file_field row)
 {
+	if (rows->count == rows->list_room) {
+		uint32_t room = 2 * rows->list_room + 64;
+		struct calltap_file_field *list = reallocarray(rows->list, room, sizeof(*list));
+
+		if (!list) {
+			rows->failed = true;
+			return;
+		}
+		rows->list = list;
+		rows->list_room = room;
+	}
 	row.type = format->type;
 	row.name = name;
 	row.flags |= format->result ? CALLTAP_FIELD_RESULT : CALLTAP_FIELD_ARGUMENT;
@@ -124,22 +134,43 @@ static void put_field(struct rows *rows, const struct format *format, uint32_t n
 	put_row(rows, format, name, row);
 }
 
-/* What the field before is a list of. */
-static void put_element(struct rows *rows, const struct format *format, uint32_t name, const struct spec_field *list)
+/* How an element of a list is shown, or a member of one. */
+static uint32_t element_flags(const struct spec_element *element)
 {
-	const struct spec_field field = {
-		.type = list->element.type, .size = (uint16_t)list->element.size, .is_signed = list->element.is_signed};
-	char type[TYPE_TEXT] = "";
-	struct calltap_file_field row = {.field = put_string(rows, list->name),
-					 .size = list->element.size,
-					 .flags = flags_of(&field) | CALLTAP_FIELD_ELEMENT};
+	const struct spec_field field = {.type = element->type,
+					 .is_signed = element->is_signed,
+					 .cut = element->cut,
+					 .bit = element->bit,
+					 .bits = element->bits};
+	uint32_t flags = flags_of(&field);
 
-	if (field.type == SPEC_MISSING)
-		row.flags = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_ELEMENT;
-	row.c_type = put_string(rows, type);
-	if (list->element.more)
-		row.more = put_string(rows, list->element.more);
-	put_row(rows, format, name, row);
+	/* Readers that do not know them show no such elements. */
+	if (element->type == SPEC_GROUP)
+		flags |= CALLTAP_FIELD_TEXT;
+	if (element->type == SPEC_CHARS && !element->is_member)
+		flags |= CALLTAP_FIELD_CHAR;
+	if (element->type == SPEC_MISSING && !element->is_member)
+		flags = CALLTAP_FIELD_TEXT;
+	return flags | CALLTAP_FIELD_ELEMENT;
+}
+
+/* What the field before is a list of. */
+static void put_elements(struct rows *rows, const struct format *format, uint32_t name, const struct spec_field *list)
+{
+	uint32_t type = put_string(rows, "");
+
+	for (uint32_t i = 0; i < list->element_count; i++) {
+		const struct spec_element *element = &list->elements[i];
+		char whole[2 * SPEC_NAME];
+		struct calltap_file_field row = {
+			.c_type = type, .offset = element->at, .size = element->size, .flags = element_flags(element)};
+
+		snprintf(whole, sizeof(whole), "%s%s%s", list->name, element->name[0] ? "." : "", element->name);
+		row.field = put_string(rows, whole);
+		if (element->more)
+			row.more = put_string(rows, element->more);
+		put_row(rows, format, name, row);
+	}
 }
 
 static void put_format(struct rows *rows, const struct format *format)
@@ -163,8 +194,7 @@ static void put_format(struct rows *rows, const struct format *format)
 		if (format->spec.fields[i].caller == SPEC_STACK)
 			continue;
 		put_field(rows, format, name, i);
-		if (format->spec.fields[i].element.size)
-			put_element(rows, format, name, &format->spec.fields[i]);
+		put_elements(rows, format, name, &format->spec.fields[i]);
 	}
 }
 
@@ -191,10 +221,9 @@ static int write_some(struct trace_writer *writer, const struct format *formats,
 	uint32_t at = *written;
 	int ret = -ENOMEM;
 
-	rows.list = calloc((count - at < FORMATS_MAX ? count - at : FORMATS_MAX) * FORMAT_ROWS, sizeof(*rows.list));
-	while (rows.list && at < count && at - *written < FORMATS_MAX && rows.used < STRINGS_MAX)
+	while (!rows.failed && at < count && at - *written < FORMATS_MAX && rows.used < STRINGS_MAX)
 		put_format(&rows, &formats[at++]);
-	if (rows.list && !rows.failed)
+	if (!rows.failed)
 		ret = write_rows(&rows, writer);
 	*written = at;
 	free(rows.list);

@@ -41,7 +41,7 @@ static const char *refusal_of(const struct spec_field *field, const struct spec_
 {
 	if (field->type == SPEC_MISSING)
 		return "this value is not available: -a shows why";
-	if (field->type == SPEC_CHARS || field->type == SPEC_ARRAY || field->element.size)
+	if (field->type == SPEC_CHARS || field->type == SPEC_ARRAY || field->element_count)
 		return "arrays are recorded, but not compared so far";
 	if (field->type == SPEC_GROUP && !field->at_address)
 		return "a structure is no number; compare one of its members";

@@ -553,7 +553,20 @@ static bool is_same_place(const struct spec_field *one, const struct spec_field 
 	       one->second_argument == other->second_argument && one->second_vector == other->second_vector &&
 	       one->step == other->step && one->within == other->within && one->at == other->at &&
 	       is_same_text(one->path, other->path) && is_same_view(&one->view, &other->view) &&
-	       one->element.size == other->element.size;
+	       one->element_count == other->element_count;
+}
+
+static bool has_same_elements(const struct spec_field *one, const struct spec_field *other)
+{
+	for (uint32_t i = 0; i < one->element_count; i++) {
+		const struct spec_element *a = &one->elements[i], *b = &other->elements[i];
+
+		if (a->type != b->type || a->is_signed != b->is_signed || a->cut != b->cut || a->bit != b->bit ||
+		    a->bits != b->bits || a->is_member != b->is_member || a->size != b->size || a->at != b->at ||
+		    strcmp(a->name, b->name) != 0 || !is_same_text(a->more, b->more))
+			return false;
+	}
+	return true;
 }
 
 static bool is_shown_alike(const struct spec_field *one, const struct spec_field *other)
@@ -561,9 +574,7 @@ static bool is_shown_alike(const struct spec_field *one, const struct spec_field
 	return one->type == other->type && one->is_signed == other->is_signed && one->cut == other->cut &&
 	       one->bit == other->bit && one->bits == other->bits && one->guard == other->guard &&
 	       !strcmp(one->name, other->name) && is_same_text(one->c_type, other->c_type) &&
-	       is_same_text(one->more, other->more) && one->element.type == other->element.type &&
-	       one->element.is_signed == other->element.is_signed &&
-	       is_same_text(one->element.more, other->element.more);
+	       is_same_text(one->more, other->more) && has_same_elements(one, other);
 }
 
 bool spec_equal(const struct spec *a, const struct spec *b)
@@ -584,6 +595,31 @@ bool spec_has_path(const struct spec *spec)
 	return false;
 }
 
+int spec_add_element(struct spec_field *field, const struct spec_element *element)
+{
+	struct spec_element *grown = reallocarray(field->elements, field->element_count + 1u, sizeof(*grown)), *added;
+
+	if (!grown)
+		return -ENOMEM;
+	field->elements = grown;
+	added = &grown[field->element_count++];
+	*added = *element;
+	added->name = strdup(element->name);
+	added->more = element->more ? strdup(element->more) : NULL;
+	return added->name && (added->more || !element->more) ? 0 : -ENOMEM;
+}
+
+static int copy_elements(struct spec_field *field, const struct spec_field *from)
+{
+	int ret = 0;
+
+	field->elements = NULL;
+	field->element_count = 0;
+	for (uint32_t i = 0; i < from->element_count && !ret; i++)
+		ret = spec_add_element(field, &from->elements[i]);
+	return ret;
+}
+
 int spec_copy(struct spec *out, const struct spec *spec)
 {
 	int ret = 0;
@@ -596,9 +632,8 @@ int spec_copy(struct spec *out, const struct spec *spec)
 		field->path = from->path ? strdup(from->path) : NULL;
 		field->c_type = from->c_type ? strdup(from->c_type) : NULL;
 		field->more = from->more ? strdup(from->more) : NULL;
-		field->element.more = from->element.more ? strdup(from->element.more) : NULL;
-		if ((from->path && !field->path) || (from->c_type && !field->c_type) || (from->more && !field->more) ||
-		    (from->element.more && !field->element.more))
+		if (copy_elements(field, from) || (from->path && !field->path) || (from->c_type && !field->c_type) ||
+		    (from->more && !field->more))
 			ret = -ENOMEM;
 	}
 	if (ret)
@@ -611,7 +646,11 @@ void spec_clear_field(struct spec_field *field)
 	free(field->path);
 	free(field->c_type);
 	free(field->more);
-	free(field->element.more);
+	for (uint32_t i = 0; i < field->element_count; i++) {
+		free(field->elements[i].name);
+		free(field->elements[i].more);
+	}
+	free(field->elements);
 	*field = (struct spec_field){0};
 }
 

@@ -43,7 +43,8 @@
 #define SPEC_SECOND    255u
 #define SPEC_REGISTERS 6u  /* arguments up to this N are in integer registers, on each CPU */
 #define SPEC_NAME      64u /* bytes of a NAME, with its NUL */
-#define SPEC_TEXT      64u /* bytes of a string that has no bound of its own */
+#define SPEC_TEXT      64u /* bytes of a string that has no bound of its own, and of a list of numbers */
+#define SPEC_LIST      96u /* bytes of a list of structures */
 
 /* Those behind SPEC_STRING are of fields whose types come from elsewhere (typed.h). */
 enum spec_type {
@@ -73,12 +74,19 @@ struct spec_view {
 	uint32_t element; /* the size counts so many bytes */
 };
 
-/* What a list has; size 0: it is none.  SPEC_MISSING: what is not shown. */
+/*
+ * What a list has: the first one tells of an element.  Of a structure (SPEC_GROUP) its members follow, and of a list
+ * within (SPEC_ARRAY) its own element does, which has the list's name.
+ */
 struct spec_element {
-	uint8_t type; /* enum spec_type */
-	bool is_signed;
-	uint32_t size;
-	char *more; /* SPEC_ENUM, as below */
+	uint8_t type; /* enum spec_type; SPEC_MISSING: it is not shown */
+	bool is_signed, cut;
+	uint8_t bit, bits; /* as a field's */
+	bool is_member;
+	uint32_t size; /* bytes; of what is no member: from one element to the next */
+	uint32_t at;   /* in the element that it is a member of */
+	char *name;    /* behind the list's own and a point; "" = it is of the list's elements */
+	char *more;    /* as a field's */
 };
 
 struct spec_field {
@@ -96,9 +104,10 @@ struct spec_field {
 	 * SPEC_GROUP: a structure, of which `size` bytes are taken.  Its members follow it, and are called
 	 * "group.member". at_address: the value is its address; else it is in registers, or on the stack.
 	 */
-	bool at_address, cut;  /* cut: it has more members, or SPEC_CHARS: more bytes */
-	struct spec_view view; /* SPEC_VIEW: placed as a SPEC_GROUP; `size` is of the text */
-	struct spec_element element;
+	bool at_address, cut;			/* cut: it has more members, or SPEC_CHARS: more bytes */
+	struct spec_view view;			/* SPEC_VIEW: placed as a SPEC_GROUP; `size` is of the text */
+	struct spec_element *elements;		/* of a list, for spec_clear() */
+	uint32_t element_count;			/* 0: it is none */
 	uint8_t second_argument, second_vector; /* in registers: of its second part, as above */
 	uint8_t step; /* bytes from there to the next part, 0 = 8; a third one is in the next vector register */
 	/* A member: 1 + the place of its group in the spec, and its bytes there; its bits in these, bits == 0: all. */
@@ -165,6 +174,8 @@ bool spec_is_function(const char *text);
 /* True if both fetch the same, and show it alike. */
 bool spec_equal(const struct spec *a, const struct spec *b);
 int spec_copy(struct spec *out, const struct spec *spec) __attribute__((warn_unused_result)); /* -ENOMEM: nothing */
+/* Put a copy behind a list's elements; -ENOMEM. */
+int spec_add_element(struct spec_field *field, const struct spec_element *element) __attribute__((warn_unused_result));
 void spec_clear_field(struct spec_field *field);
 void spec_clear(struct spec *spec);
 

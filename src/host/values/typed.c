@@ -183,28 +183,85 @@ static const uint8_t spec_types[] = {
 	[TYPE_CHAR] = SPEC_CHAR,	 [TYPE_ENUM] = SPEC_ENUM,     [TYPE_POINTER] = SPEC_POINTER,
 	[TYPE_TEXT] = SPEC_STRING,	 [TYPE_FLOAT] = SPEC_FLOAT,   [TYPE_CHARS] = SPEC_CHARS,
 	[TYPE_ARRAY] = SPEC_ARRAY,	 [TYPE_VIEW] = SPEC_VIEW,     [TYPE_GUARD] = SPEC_GUARD,
-	[TYPE_OTHER] = SPEC_MISSING,
+	[TYPE_STRUCT] = SPEC_GROUP,	 [TYPE_OTHER] = SPEC_MISSING,
 };
 
+static int put_elements(struct spec_field *field, const struct type_look *look, const char *name);
+
+/* A member of an element of a list. */
+static int put_within(struct spec_field *field, const struct type_member *member, const char *name)
+{
+	const struct type_look *look = &member->look;
+	char whole[SPEC_NAME];
+	struct spec_element element = {
+		.type = spec_types[look->kind],
+		.is_signed = look->is_signed,
+		.cut = look->cut,
+		.bit = member->bit,
+		.bits = member->bits,
+		.is_member = true,
+		.size = look->kind == TYPE_OTHER ? 1 : look->size,
+		.at = look->kind == TYPE_OTHER ? 0 : member->offset,
+		.name = whole,
+		.more = look->names,
+	};
+	char why[32];
+	int ret;
+
+	if (snprintf(whole, sizeof(whole), "%s%s%s", name, name[0] ? "." : "", member->name) >= (int)sizeof(whole))
+		return 0;
+	if (look->kind == TYPE_OTHER) {
+		snprintf(why, sizeof(why), "%s", look->why);
+		element.more = why;
+	}
+	ret = spec_add_element(field, &element);
+	return ret || look->kind != TYPE_ARRAY ? ret : put_elements(field, look, whole);
+}
+
+/* What the list of that name has: "" is the field's own. */
+static int put_elements(struct spec_field *field, const struct type_look *look, const char *name)
+{
+	const struct type_look *one = look->element;
+	char whole[SPEC_NAME];
+	struct spec_element element = {
+		.type = one->kind == TYPE_STRUCT ? SPEC_GROUP : spec_types[one->kind],
+		.is_signed = one->is_signed,
+		.cut = one->kind == TYPE_STRUCT ? one->members->cut : one->cut,
+		.size = one->stride,
+		.name = whole,
+		.more = one->names,
+	};
+	int ret;
+
+	snprintf(whole, sizeof(whole), "%s", name);
+	ret = spec_add_element(field, &element);
+	if (!ret && one->kind == TYPE_ARRAY)
+		return put_elements(field, one, name);
+	for (uint32_t i = 0; !ret && one->kind == TYPE_STRUCT && i < one->members->count; i++)
+		ret = put_within(field, &one->members->list[i], name);
+	return ret;
+}
+
+/* Bytes of a list elsewhere that are taken. */
+static uint16_t taken_of(const struct type_look *element)
+{
+	uint64_t all = (uint64_t)TYPES_ELEMENTS * element->stride;
+	uint32_t most = element->kind == TYPE_STRUCT ? SPEC_LIST : SPEC_TEXT;
+
+	if (element->kind == TYPE_OTHER)
+		return 0;
+	return (uint16_t)(all < most ? all : most);
+}
+
+/* What a list has. */
 static int put_element(struct spec_field *field, const struct type_look *look)
 {
-	const struct type_look *element = look->element;
-	uint32_t shown;
-
 	field->view.element = look->view.element;
-	if (!element)
+	if (!look->element)
 		return 0;
-	field->element.type = spec_types[element->kind];
-	field->element.is_signed = element->is_signed;
-	field->element.size = look->kind == TYPE_VIEW ? look->view.element : element->size;
-	if (look->kind == TYPE_VIEW) {
-		shown = element->kind == TYPE_OTHER ? 0 : TYPES_ELEMENTS * field->element.size;
-		field->size = (uint16_t)(shown < SPEC_TEXT ? shown : SPEC_TEXT);
-	}
-	if (element->kind != TYPE_ENUM)
-		return 0;
-	field->element.more = strdup(element->names);
-	return field->element.more ? 0 : -ENOMEM;
+	if (look->kind == TYPE_VIEW)
+		field->size = taken_of(look->element);
+	return put_elements(field, look, "");
 }
 
 /* How a value of the type is shown. */

@@ -353,6 +353,112 @@ static void lists_have_a_text(void **state)
 	}
 }
 
+struct row {
+	const char *name;
+	uint32_t offset, size, flags;
+	const char *more;
+};
+
+/* An event of such fields, all of a call's arguments, has this text. */
+static void expect_text(const struct row *rows, uint32_t count, const void *bytes, uint32_t size, const char *text)
+{
+	struct {
+		struct calltap_file_formats head;
+		struct calltap_file_field rows[20];
+		char strings[1000];
+	} formats = {.strings = "\0call"};
+	uint32_t used = 6;
+	struct trace_cursor *cursor;
+	struct maker maker;
+	struct trace *trace;
+
+	assert_true(count <= 20);
+	for (uint32_t i = 0; i < count; i++) {
+		formats.rows[i] = (struct calltap_file_field){.type = POINT,
+							      .name = 1,
+							      .field = used,
+							      .offset = rows[i].offset,
+							      .size = rows[i].size,
+							      .flags = rows[i].flags | CALLTAP_FIELD_ARGUMENT};
+		used += (uint32_t)strlen(strcpy(formats.strings + used, rows[i].name)) + 1;
+		if (!rows[i].more)
+			continue;
+		formats.rows[i].more = used;
+		used += (uint32_t)strlen(strcpy(formats.strings + used, rows[i].more)) + 1;
+		assert_true(used < sizeof(formats.strings));
+	}
+	/* The strings come behind the rows that are there. */
+	memmove((char *)&formats.rows[count], formats.strings, used);
+	formats.head = (struct calltap_file_formats){count, used};
+	begin(&maker);
+	assert_int_equal(trace_writer_chunk(maker.writer, CALLTAP_CHUNK_FORMATS, &formats,
+					    sizeof(formats.head) + count * sizeof(formats.rows[0]) + used),
+			 0);
+	put_event(&maker, 0, POINT, bytes, size);
+	maker_end(&maker, 1);
+	maker_close(&maker);
+	assert_int_equal(trace_open(&trace, maker.path, NULL), 0);
+	assert_null(trace_damage(trace));
+	assert_int_equal(trace_cursor_open(&cursor, trace, NULL, NULL), 0);
+	expect_next(trace, cursor, "call", text);
+	trace_cursor_close(cursor);
+	trace_close(trace);
+	maker_remove(&maker);
+}
+
+#define OF_ELEMENT CALLTAP_FIELD_ELEMENT
+#define OF_STRUCT  (CALLTAP_FIELD_ELEMENT | CALLTAP_FIELD_TEXT | CALLTAP_FIELD_GROUP)
+
+/* Lists of structures, of lists and of texts. */
+static void lists_of_structures_have_a_text(void **state)
+{
+	static const struct row rows[] = {
+		{"p", 0, 0, CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING | CALLTAP_FIELD_GROUP, "struct"},
+		{"p.at", 0, 8, CALLTAP_FIELD_TEXT | CALLTAP_FIELD_CUT, NULL},
+		{"p.at", 0, 4, OF_STRUCT | CALLTAP_FIELD_CUT, NULL},
+		{"p.at.x", 0, 1, OF_ELEMENT | CALLTAP_FIELD_SIGNED, NULL},
+		{"p.at.in.tag", 1, 2, OF_ELEMENT | CALLTAP_FIELD_TEXT, NULL},
+		{"p.at.in.gone", 0, 1, OF_ELEMENT | CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING, "list"},
+		{"p.m", 8, 4, CALLTAP_FIELD_TEXT, NULL},
+		{"p.m", 0, 2, OF_ELEMENT | CALLTAP_FIELD_TEXT, NULL},
+		{"p.m", 0, 1, OF_ELEMENT, NULL},
+		{"p.names", 0, 6, CALLTAP_FIELD_TEXT, NULL},
+		{"p.names", 0, 3, OF_ELEMENT | CALLTAP_FIELD_TEXT | CALLTAP_FIELD_CHAR, NULL},
+		{"l", 12, 4, CALLTAP_FIELD_TEXT | CALLTAP_FIELD_PLACED | CALLTAP_FIELD_COUNTED, NULL},
+		{"l", 0, 30, OF_STRUCT, NULL},
+		{"l.deep", 0, 2, OF_ELEMENT | CALLTAP_FIELD_TEXT, NULL},
+		{"l.deep", 0, 1, OF_STRUCT, NULL},
+		{"l.deep.n", 0, 1, OF_ELEMENT, NULL},
+		{"l.far", 28, 2, OF_ELEMENT, NULL},
+		{"last", 7, 1, 0, NULL},
+	};
+	/* A list at a place is cut within its first element, and so has its size behind it. */
+	unsigned char bytes[28] = {0xff, 'a', 'b', 0, 2, 'c', 0, 9, 1, 2, 3, 4, [16] = 5, 6};
+	const struct calltap_event_place place = {16, 4 | CALLTAP_PLACE_CUT};
+
+	memcpy(bytes + 12, &place, sizeof(place));
+	bytes[20] = 90;
+	expect_text(rows, sizeof(rows) / sizeof(rows[0]), bytes, sizeof(bytes),
+		    "p={at={{x=-1, in={tag=\"ab\", gone=(list)}, ...}, {x=2, in={tag=\"c\", gone=(list)}, ...}, ...}, "
+		    "m={{1, 2}, {3, 4}}, names={\"\\377ab\", \"\"}}, l={3: {deep={{n=5}, {n=6}}, ...}, ...}, last=9");
+}
+
+/* Rows that describe lists in lists for ever, or what is not there, end in a word. */
+static void broken_lists_have_an_end(void **state)
+{
+	struct row rows[20] = {{"l", 0, 7, CALLTAP_FIELD_TEXT, NULL}};
+	unsigned char bytes[7] = {1, 2, 3, 4, 5, 6, 7};
+
+	for (unsigned i = 1; i < 20; i++)
+		rows[i] = (struct row){"l", UINT32_MAX, 7, OF_ELEMENT | CALLTAP_FIELD_TEXT, NULL};
+	expect_text(rows, 20, bytes, sizeof(bytes), "l={{{{{{{{{...}}}}}}}}}");
+	rows[1] = (struct row){"l", 0, 1, OF_STRUCT, NULL};
+	rows[2] = (struct row){"l.x", UINT32_MAX, 4, OF_ELEMENT, NULL};
+	expect_text(rows, 3, bytes, 2, "l={{...}, {...}, {...}, {...}, {...}, {...}, {...}}");
+	rows[2] = (struct row){"other", 0, 4, OF_ELEMENT, NULL};
+	expect_text(rows, 3, bytes, 2, "l={{}, {}, {}, {}, {}, {}, {}}");
+}
+
 static void a_later_description_replaces_the_earlier(void **state)
 {
 	struct formats formats = some_formats();
@@ -416,6 +522,8 @@ int main(void)
 		cmocka_unit_test(a_followed_event_stays_until_the_next),
 		cmocka_unit_test(a_cut_text_tells_its_size),
 		cmocka_unit_test(lists_have_a_text),
+		cmocka_unit_test(lists_of_structures_have_a_text),
+		cmocka_unit_test(broken_lists_have_an_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

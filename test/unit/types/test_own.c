@@ -107,6 +107,24 @@ struct slice types_test_texts(struct slice a, const struct range *b, struct no_s
 	return a;
 }
 
+struct cell {
+	float x;
+	struct cell *next;
+};
+struct lists {
+	struct pair at[2];
+	int m[2][3];
+	char names[3][4];
+	struct {
+		struct cell cells[2];
+	} in[1];
+};
+int types_test_lists(struct lists *a);
+int types_test_lists(struct lists *a)
+{
+	return a->m[1][2];
+}
+
 static struct object *object;
 static struct types *types;
 static struct type_function function;
@@ -231,7 +249,7 @@ static void structures_have_members(void **state)
 	expect_member(members, 7, "list", TYPE_ARRAY, 24, 0);
 	assert_int_equal(members->list[7].look.size, 16);
 	assert_int_equal(members->list[7].look.element->kind, TYPE_SIGNED);
-	assert_int_equal(members->list[7].look.element->size, 4);
+	assert_int_equal(members->list[7].look.element->stride, 4);
 	expect_member(members, 8, "next", TYPE_POINTER, 40, 0);
 	assert_false(function.arguments[0].members.list[8].look.size != 8);
 	expect_member(members, 9, "level", TYPE_ENUM, 48, 0);
@@ -246,6 +264,31 @@ static void structures_have_members(void **state)
 	assert_int_equal(function.result.members.count, 2);
 	assert_int_equal(function.result.in_vector, 1);
 	assert_int_equal(function.result.second_register, 1);
+}
+
+static void lists_have_elements(void **state)
+{
+	const struct type_members *members;
+	const struct type_look *look;
+
+	read_function("types_test_lists");
+	members = &function.arguments[0].members;
+	assert_int_equal(members->count, 3);
+	expect_member(members, 0, "at", TYPE_ARRAY, 0, 0);
+	look = members->list[0].look.element;
+	assert_int_equal(look->kind, TYPE_STRUCT);
+	assert_int_equal(look->stride, 16);
+	assert_int_equal(look->members->count, 2);
+	expect_member(look->members, 1, "i", TYPE_SIGNED, 8, 0);
+	expect_member(members, 1, "m", TYPE_ARRAY, 32, 0);
+	look = members->list[1].look.element;
+	assert_int_equal(look->kind, TYPE_ARRAY);
+	assert_int_equal(look->stride, 12);
+	assert_int_equal(look->element->kind, TYPE_SIGNED);
+	expect_member(members, 2, "names", TYPE_ARRAY, 56, 0);
+	assert_int_equal(members->list[2].look.element->kind, TYPE_CHARS);
+	/* 32 bytes from 72 on have no room. */
+	assert_true(members->cut);
 }
 
 /* So there is no hidden address. */
@@ -307,6 +350,7 @@ int main(void)
 		cmocka_unit_test(arguments_have_types_and_places),
 		cmocka_unit_test(a_result_in_memory_moves_the_arguments),
 		cmocka_unit_test(structures_have_members),
+		cmocka_unit_test(lists_have_elements),
 		cmocka_unit_test(a_long_double_is_no_result_in_memory),
 		cmocka_unit_test(addresses_within_are_no_functions),
 		cmocka_unit_test(classes_that_stand_for_texts),
