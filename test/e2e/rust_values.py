@@ -60,6 +60,50 @@ def pair(first, second):
                 first.plain and second.plain)
 
 
+class Enumeration(Kind):
+    """An enumeration with data: {variant: None, or its fields, [Kind] or {name: Kind}}."""
+    def __init__(self, name, variants):
+        self.variants = variants
+        fields = [kind for inner in variants.values() for kind in (inner.values() if isinstance(inner, dict) else inner or ())]
+        super().__init__(name, self.draw_one, lambda value: self.text(value, "show", "="), lambda value: self.text(value, "initial", ": "),
+                         lambda value: self.text(value, "debug", ": "), all(kind.plain for kind in fields))
+
+    def draw_one(self, odd):
+        name = odd.choice([*self.variants])
+        inner = self.variants[name]
+        return name, [kind.draw(odd) for kind in (inner.values() if isinstance(inner, dict) else inner or ())]
+
+    def text(self, value, how, between):
+        name, values = value
+        inner, path = self.variants[name], "" if how != "initial" else self.name.replace("<", "::<") + "::"
+        if not inner:
+            return path + name
+        if isinstance(inner, list):
+            return f"{path}{name}({', '.join(getattr(kind, how)(one) for kind, one in zip(inner, values))})"
+        fields = ", ".join(f"{field}{between}{getattr(kind, how)(one)}" for (field, kind), one in zip(inner.items(), values))
+        return f"{path}{name}{{{fields}}}" if how == "show" else f"{path}{name} {{ {fields} }}"
+
+    def declaration(self):
+        def fields(inner):
+            if isinstance(inner, dict):
+                return f" {{ {', '.join(f'{name}: {kind.name}' for name, kind in inner.items())} }}"
+            return f"({', '.join(kind.name for kind in inner)})" if inner else ""
+        derived = "Debug, Clone, Copy" if self.plain else "Debug, Clone"
+        return f"#[derive({derived})] pub enum {self.name} {{ {', '.join(name + fields(inner) for name, inner in self.variants.items())} }}\n"
+
+
+def result(good, bad):
+    return Enumeration(f"Result<{good.name}, {bad.name}>", {"Ok": [good], "Err": [bad]})
+
+
+def many(kind):
+    """A list of what is no number, of which all is shown."""
+    return Kind(f"Vec<{kind.name}>", lambda odd: [kind.draw(odd) for _ in range(odd.choice([0, 1, 3]))],
+                lambda value: f"{{{len(value)}: {', '.join(map(kind.show, value))}}}" if value else "{}",
+                lambda value: f"vec![{', '.join(map(kind.initial, value))}]" if value else "Vec::new()",
+                lambda value: f"[{', '.join(map(kind.debug, value))}]")
+
+
 COLORS = ["Red", "Green", "Blue"]
 I8, I16, I32, I64 = number("i8", -128, 127), number("i16", -32768, 32767), number("i32", -1 << 31, (1 << 31) - 1), number("i64", -1 << 63, (1 << 63) - 1)
 U8, U32, U64, F32, F64 = number("u8", 0, 255), number("u32", 0, (1 << 32) - 1), number("u64", 0, (1 << 64) - 1), real("f32"), real("f64")
@@ -77,6 +121,21 @@ T = Kind("T", lambda odd: (U32.draw(odd), U32.draw(odd), U32.draw(odd)), lambda 
 N = Kind("N", lambda odd: (F64.draw(odd), option(U32).draw(odd)), lambda value: "{r=%s, o=%s}" % (value[0], option(U32).show(value[1])),
          lambda value: "N { r: %s, o: %s }" % (value[0], option(U32).initial(value[1])), lambda value: "N { r: %s, o: %s }" % (value[0], option(U32).debug(value[1])), True)
 UNIT = Kind("()", lambda odd: None, lambda value: "(empty)", lambda value: "()", lambda value: "()", True)
+NOTHING_AT_ALL = Kind("()", lambda odd: None, lambda value: "()", lambda value: "()", lambda value: "()", True)
+SHAPE = Enumeration("Shape", {"Circle": [F64], "Rect": {"w": F32, "h": F32}, "Named": [STRING, U8], "Empty": None})
+NICHE = Enumeration("Niche", {"First": None, "Text": [STRING], "Other": None, "Last": None})
+MODE = Enumeration("Mode", {"X": None, "Y": [BOOL], "Z": None})
+ONLY = Enumeration("Only", {"One": [I32, U8]})
+DEEP = Enumeration("Deep", {"A": [SHAPE], "B": [option(I16)], "C": None})
+REFERRING = Enumeration("Refers", {"To": [TEXT], "Nothing": None, "Code": None})
+FLAT = Enumeration("Flat", {"Circle": [F64], "Rect": {"w": F32, "h": F32}, "Empty": None})
+ENUMERATIONS = [FLAT, SHAPE, NICHE, MODE, ONLY, DEEP, REFERRING]
+DATA = [*ENUMERATIONS, option(SHAPE), option(MODE), result(U32, STRING), result(U64, U64), result(U32, U32), result(U64, U32), result(F64, U8),
+        result(NOTHING_AT_ALL, U8), result(STRING, COLOR), result(U8, STRING), many(MODE), many(FLAT), many(pair(U32, BOOL))]
+DATA += [Kind("&Shape", SHAPE.draw, SHAPE.show, lambda value: f"&{SHAPE.initial(value)}", SHAPE.debug),
+         Kind("&Deep", DEEP.draw, DEEP.show, lambda value: f"&{DEEP.initial(value)}", DEEP.debug),
+         Kind("&Result<i64, String>", result(I64, STRING).draw, result(I64, STRING).show, lambda value: f"&{result(I64, STRING).initial(value)}",
+              result(I64, STRING).debug)]
 VALUES = [I8, I16, I32, I64, U8, U32, U64, F32, F64, BOOL, CHAR, COLOR, TEXT, STRING, VECTOR, P, W, T, N, UNIT,
           *map(option, (U32, U8, I64, F64, BOOL, CHAR, TEXT, STRING, VECTOR, COLOR, W, P, option(I16), option(option(BOOL)), option(STRING))),
           pair(U32, U8), pair(U8, I64), pair(F32, F32), pair(I16, F64), pair(U64, TEXT), option(pair(U8, U32))]
@@ -94,6 +153,7 @@ TYPES = """#![allow(dead_code, unused_mut, unused_variables, unused_assignments)
 #[derive(Debug, Clone, Copy)] pub struct N { r: f64, o: Option<u32> }
 #[derive(Debug, Clone, Copy, PartialEq)] pub enum C { Red, Green, Blue }
 """
+TYPES += "".join(kind.declaration() for kind in ENUMERATIONS)
 TOLD = re.compile(r"\((dropped|moved|uncertain|place|registers|far|struct|empty|fault)\)|0x[0-9a-f]+(\(fault\))?")
 TURNS = 3
 
@@ -102,7 +162,11 @@ class Function:
     def __init__(self, odd, index):
         self.index = index
         self.kinds = [odd.choice([*VALUES, *VALUES, *BORROWED]) for _ in range(odd.choice([1, 2, 3, 5, 8]))]
-        self.result = odd.choice(VALUES)
+        # A record has room for 32 values, members among them.
+        for i, kind in enumerate(self.kinds[:5]):
+            if i % 3 == 0 and odd.random() < 0.5:
+                self.kinds[i], self.kinds[5:] = odd.choice(DATA), []
+        self.result = odd.choice([*VALUES, *VALUES, *(kind for kind in DATA if kind.name[0] != "&")])
         self.is_open = odd.random() < 0.5  # others may call it
         self.ends = odd.random() < 0.3  # its result is not asked for
         self.calls = [([kind.draw(odd) for kind in self.kinds], self.result.draw(odd)) for _ in range(TURNS)]
@@ -276,6 +340,65 @@ def wild(case):
         expect(0 < wanted < 12 and len(re.findall(r"::hit\(", shown)) == wanted, f"{condition}: {shown}, not {wanted}")
 
 
+CHOSEN = r"""#![allow(dead_code)]
+#[inline(never)] fn black_box<T>(v: T) -> T { unsafe { let out = std::ptr::read_volatile(&v); std::mem::forget(v); out } }
+#[derive(Debug)] pub enum Shape { Circle(f64), Rect { w: i32, h: i32 }, Named(String, u8), Empty }
+#[inline(never)] fn draw(i: u32, s: &Shape, r: Result<u32, String>) -> Result<u64, u64> {
+    println!("{} {:?} {:?}", i, s, r);
+    if i % 3 == 0 { Ok(i as u64 * 2) } else { Err(i as u64) }
+}
+#[inline(never)] fn wild(s: &Shape, n: u32) { println!("{} {}", n, s as *const Shape as usize & 1) }
+fn main() {
+    for i in 0..12u32 {
+        let s = match i % 4 { 0 => Shape::Circle(i as f64 / 2.0), 1 => Shape::Rect { w: i as i32, h: -(i as i32) }, 2 => Shape::Named(format!("n{}", i), i as u8), _ => Shape::Empty };
+        let _ = black_box(draw(i, &s, if i % 2 == 0 { Ok(i) } else { Err("odd".to_string()) }));
+    }
+    unsafe {
+        wild(std::mem::transmute::<usize, &Shape>(8), 1);
+        let odd = [0x8000_0000_0000_0007u64, 0, 0, 0];
+        wild(&*(odd.as_ptr() as *const Shape), 2);
+    }
+}
+"""
+# CONDITION: the calls that it is true of.
+OF_VARIANTS = {
+    "s.variant == Rect": [1, 5, 9], "s.variant == Empty && i > 5": [7, 11], "s.Circle.__0 > 1.5": [4, 8], "!(s.Circle.__0 > 1.5)": [0],
+    "s.Rect.h == -5 || s.Named.__1 == 10": [5], "s.variant == Rect && s.Rect.h == -5 || s.Named.__1 == 10": [5, 10], 's.Named.__0 == "n6"': [6], 'r.Err.__0 == "odd" && s.variant == Rect': [1, 5, 9],
+    "r.Ok.__0 > 9": [10], "ret.Ok.__0 == 12": [6], "ret.Err.__0 > 8": [10, 11], "s.variant != Circle && s.variant != Rect && s.variant != Empty": [2, 6, 10],
+}
+
+
+def chosen_by_variants(case):
+    """--if and JSON with enumerations that have data; broken ones end in a word."""
+    need(case)
+    case.as_it_is = True
+    if not shutil.which("rustc"):
+        raise Skip("rustc is not installed")
+    program, path = os.path.join(case.folder, "rust-chosen"), os.path.join(case.folder, "chosen.rs")
+    with open(path, "w") as file:
+        file.write(CHOSEN)
+    built = subprocess.run(["rustc", "-g", "-A", "warnings", "-o", program, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+    expect(built.returncode == 0, built.stdout[-1500:])
+    options = ["--no-libcalls", "-l", "*::draw", "-l", "*::wild", "-a"]
+    expect(case.record([program], options, log=False).status == 0, "record")
+    shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    for line in ("draw(i=4, s=Circle(2.0), r=Ok(4)) = Err(4);", 'draw(i=5, s=Rect{w=5, h=-5}, r=Err("odd")) = Err(5);', 's=Named("n6", 6), r=Ok(6)) = Ok(12);',
+                 "s=Empty, ", "wild(s=0x8(fault), n=1)"):
+        expect(line in shown, f"no {line} in {shown}")
+    expect(len(re.findall(r"::wild\(s=\w+.*, n=\d\)", shown)) == 2, shown)
+    whole = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"]).stdout
+    expect('"s.variant":"Rect","s.Circle.__0":null,"s.Rect.w":5,"s.Rect.h":-5,"s.Named.__0":null' in whole, whole[-3000:])
+    by = case.run([case.tool, "report", "--by", "*::draw(s.variant)", "-i", case.trace_path]).stdout
+    expect(len(re.findall(r"^ +3 .*=(?:Circle|Rect|Named|Empty)\)$", by, re.M)) == 4, by)
+    for condition, wanted in OF_VARIANTS.items():
+        done = case.record([program], [*options[:3], "-a", "--if", f"*::draw: {condition}"], log=False)
+        expect(done.status == 0, f"{condition}: {done.status}: {done.stderr}")
+        shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+        expect([int(i) for i in re.findall(r"::draw\(i=(\d+)", shown)] == wanted, f"{condition}: {shown}, not {wanted}")
+    done = case.run([case.tool, "record", "-o", case.trace_path, "--if", "*::draw: s.variant == Named", "--", program])
+    expect(done.status and "no number of its own" in done.stderr, done.stderr)
+
+
 TINY = """extern "C" { fn extend(p: *const u32) -> u32; }
 #[inline(never)] fn inner(a: u32) -> u32 { unsafe { extend(&a); } 7 }
 #[no_mangle] pub extern "C" fn outer() { inner(1); inner(unsafe { extend(std::ptr::null()) }); }
@@ -301,5 +424,5 @@ def tiny(case):
     expect(len(re.findall(r"::inner\(a=\((moved|uncertain)\)\) = \(uncertain\)", shown)) == 2, shown)
 
 
-SINGLE = {"rust-values": random_rust(1, (0, 2)), "rust-wild": wild, "rust-tiny": tiny}
+SINGLE = {"rust-values": random_rust(1, (0, 2)), "rust-wild": wild, "rust-chosen": chosen_by_variants, "rust-tiny": tiny}
 LONG = {f"rust-values-{seed}": random_rust(seed, (0, 1, 2, 3, "s")) for seed in (10, 11)}

@@ -255,6 +255,12 @@ struct calltap_file_late {
  * structure that its members are of, is shown in place of it.
  */
 #define CALLTAP_FIELD_GUARD 262144u
+/*
+ * The first member of a structure that has one of several structures, as this number's name tells (ENUM), under that
+ * name and a point; what fields of other names have means nothing.  "NAME=1f:3" says that the structure has three
+ * fields, some of which may not be described; "NAME=*:3" is that of all numbers without a name.
+ */
+#define CALLTAP_FIELD_VARIANT 524288u
 /* A number's bits that are the field: the first one, and how many, each a number of 6 bits; 0 bits: all of them. */
 #define CALLTAP_FIELD_BIT_AT  20
 #define CALLTAP_FIELD_BITS_AT 26

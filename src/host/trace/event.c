@@ -244,6 +244,83 @@ static void pass_field(struct values_output *values, const struct trace_field *f
 	values->shown++;
 }
 
+/* The number of a field that says whether there is a value has a name: there is none. */
+static bool says_none(const struct trace_field *guard, const unsigned char *bytes, size_t used)
+{
+	const char *list = guard->more;
+	struct shown_name name;
+
+	if (guard->offset > used || guard->size > used - guard->offset)
+		return true;
+	while (shown_take_name(&name, &list))
+		if (name.value == shown_bits(guard, bytes))
+			return true;
+	return false;
+}
+
+static bool is_guard(const struct trace_field *field)
+{
+	return (field->flags & (CALLTAP_FIELD_GUARD | CALLTAP_FIELD_ENUM | CALLTAP_FIELD_TEXT)) ==
+	       (CALLTAP_FIELD_GUARD | CALLTAP_FIELD_ENUM);
+}
+
+static bool is_variant(const struct trace_field *field)
+{
+	return (field->flags & (CALLTAP_FIELD_VARIANT | CALLTAP_FIELD_ENUM | CALLTAP_FIELD_TEXT)) ==
+	       (CALLTAP_FIELD_VARIANT | CALLTAP_FIELD_ENUM);
+}
+
+/* The name of the structure that there is, as a field tells. */
+struct variant {
+	const char *name;
+	size_t length;
+	uint64_t fields; /* that it has */
+};
+
+/* False: it is not known. */
+static bool variant_of(struct variant *out, const struct trace_field *field, const unsigned char *bytes, size_t used)
+{
+	const char *next, *equals, *number;
+	bool found = false;
+	uint64_t value;
+	char *end;
+
+	if (field->offset > used || field->size > used - field->offset)
+		return false;
+	value = shown_bits(field, bytes);
+	for (const char *at = field->more; at && *at; at = next ? next + 1 : NULL) {
+		bool all;
+
+		next = strchr(at, ',');
+		equals = strchr(at, '=');
+		if (!equals || equals == at || equals - at > TRACE_EVENT_TEXT || (next && equals > next))
+			return found;
+		number = equals + 1;
+		all = *number == '*';
+		if (!all && strtoull(number, &end, 16) != value)
+			continue;
+		*out = (struct variant){.name = at, .length = (size_t)(equals - at)};
+		number = strchr(number, ':');
+		if (number && (!next || number < next))
+			out->fields = strtoull(number + 1, NULL, 16);
+		found = true;
+		if (!all)
+			return true;
+	}
+	return found;
+}
+
+static void put_variant_name(struct shown *out, const struct trace_field *field, const unsigned char *bytes,
+			     size_t used)
+{
+	struct variant variant;
+
+	if (variant_of(&variant, field, bytes, used))
+		shown_put(out, "%.*s", (int)variant.length, variant.name);
+	else if (field->offset <= used && field->size <= used - field->offset)
+		shown_number(out, field, bytes);
+}
+
 static void put_body(struct values_output *values, const char *prefix, size_t length, bool cut, uint32_t depth);
 static void put_elements(const struct values_output *values, const struct trace_field *element,
 			 const unsigned char *bytes, size_t length, bool more);
@@ -376,6 +453,8 @@ static void put_value(const struct values_output *values, const struct trace_fie
 
 	if (field->flags & CALLTAP_FIELD_MISSING) {
 		shown_put(values->out, "(%s)", field->more);
+	} else if (is_variant(field)) {
+		put_variant_name(values->out, field, values->bytes, values->used);
 	} else if (!(field->flags & CALLTAP_FIELD_TEXT)) {
 		if (field->size <= left)
 			shown_number(values->out, field, values->bytes);
@@ -414,24 +493,17 @@ static void put_simple(struct values_output *values, const struct trace_field *f
 	pass_field(values, field);
 }
 
-/* The number of a field that says whether there is a value has a name: there is none. */
-static bool says_none(const struct trace_field *guard, const unsigned char *bytes, size_t used)
+/* Does the number in front of it say that the field, which it is about, is not there?  length: up to its last name. */
+static bool is_against(const struct values_output *values, const struct trace_field *guard,
+		       const struct trace_field *field, size_t length)
 {
-	const char *list = guard->more;
-	struct shown_name name;
+	struct variant variant;
 
-	if (guard->offset > used || guard->size > used - guard->offset)
-		return true;
-	while (shown_take_name(&name, &list))
-		if (name.value == shown_bits(guard, bytes))
-			return true;
-	return false;
-}
-
-static bool is_guard(const struct trace_field *field)
-{
-	return (field->flags & (CALLTAP_FIELD_GUARD | CALLTAP_FIELD_ENUM | CALLTAP_FIELD_TEXT)) ==
-	       (CALLTAP_FIELD_GUARD | CALLTAP_FIELD_ENUM);
+	if (is_guard(guard))
+		return says_none(guard, values->bytes, values->used);
+	return !variant_of(&variant, guard, values->bytes, values->used) ||
+	       strncmp(field->name + length + 1, variant.name, variant.length) != 0 ||
+	       field->name[length + 1 + variant.length] != '.';
 }
 
 /* The field that says that this one has no value, the outermost one first; NULL: it has one. */
@@ -439,11 +511,11 @@ static const struct trace_field *guard_against(const struct values_output *value
 {
 	for (uint32_t i = 0; i < values->format->count; i++) {
 		const struct trace_field *guard = field_at(values, i);
-		const char *point = is_guard(guard) ? strrchr(guard->name, '.') : NULL;
+		const char *point = is_guard(guard) || is_variant(guard) ? strrchr(guard->name, '.') : NULL;
+		size_t length = point ? (size_t)(point - guard->name) : 0;
 
-		if (point && guard != field && !is_hidden(guard) &&
-		    is_within(field, guard->name, (size_t)(point - guard->name)) &&
-		    says_none(guard, values->bytes, values->used))
+		if (point && guard != field && !is_hidden(guard) && is_within(field, guard->name, length) &&
+		    is_against(values, guard, field, length))
 			return guard;
 	}
 	return NULL;
@@ -491,7 +563,7 @@ static bool is_behind(const struct values_output *values, const struct trace_fie
 }
 
 /* Print the members that are called by the first bytes of the name, a point, and more; false: some are not there. */
-static bool put_members(struct values_output *values, const char *prefix, size_t length, uint32_t depth)
+static bool put_members(struct values_output *values, const char *prefix, size_t length, bool bare, uint32_t depth)
 {
 	const struct trace_field *field;
 	bool any = false, all = true;
@@ -507,30 +579,76 @@ static bool put_members(struct values_output *values, const char *prefix, size_t
 		shown_put(values->out, "%s", any ? ", " : "");
 		any = true;
 		if (point && depth < GROUP_DEPTH) {
-			shown_put(values->out, "%.*s=", (int)(point - name), name);
+			if (!bare)
+				shown_put(values->out, "%.*s=", (int)(point - name), name);
 			put_body(values, field->name, (size_t)(point - field->name), false, depth + 1);
 			continue;
 		}
-		shown_put(values->out, "%s=", name);
+		if (!bare)
+			shown_put(values->out, "%s=", name);
 		put_simple(values, field);
 	}
 	return all;
+}
+
+/* Print members between braces, or parentheses if they have no names; fields: that there are, as far as is known. */
+static void put_between(struct values_output *values, const char *prefix, size_t length, bool bare, uint64_t fields,
+			uint32_t depth)
+{
+	uint32_t before = values->shown;
+	size_t start;
+	bool cut;
+
+	shown_put(values->out, bare ? "(" : "{");
+	start = values->out->at;
+	cut = !put_members(values, prefix, length, bare, depth);
+	cut |= fields > values->shown - before;
+	shown_put(values->out, "%s%s%s", cut && values->out->at > start ? ", " : "", cut ? "..." : "",
+		  bare ? ")" : "}");
+}
+
+/* Rust's own names of members that have none. */
+static bool is_bare(const char *name)
+{
+	return name[0] == '_' && name[1] == '_' && name[2] >= '0' && name[2] <= '9';
+}
+
+/* Print the one structure of several that there is, as the next field tells. */
+static void put_variant(struct values_output *values, const char *prefix, size_t length, uint32_t depth)
+{
+	const struct trace_field *number = next_field(values), *field;
+	struct variant variant = {.name = NULL};
+
+	put_variant_name(values->out, number, values->bytes, values->used);
+	(void)variant_of(&variant, number, values->bytes, values->used);
+	pass_field(values, number);
+	while ((field = next_field(values)) && is_within(field, prefix, length)) {
+		const char *name = field->name + length + 1;
+
+		if (!variant.fields || strncmp(name, variant.name, variant.length) != 0 ||
+		    name[variant.length] != '.') {
+			pass_field(values, field);
+			continue;
+		}
+		put_between(values, field->name, length + 1 + variant.length, is_bare(name + variant.length + 1),
+			    variant.fields, depth + 1);
+		variant.fields = 0;
+	}
+	if (variant.fields)
+		shown_put(values->out, "(...)");
 }
 
 /* Print a structure's members, or what it has in their place; cut: there are more. */
 static void put_body(struct values_output *values, const char *prefix, size_t length, bool cut, uint32_t depth)
 {
 	const struct trace_field *field = next_field(values);
-	size_t start;
 
-	if (field && is_guard(field) && is_within(field, prefix, length)) {
+	if (field && is_guard(field) && is_within(field, prefix, length))
 		put_optional(values, prefix, length, cut, depth);
-		return;
-	}
-	shown_put(values->out, "{");
-	start = values->out->at;
-	cut |= !put_members(values, prefix, length, depth);
-	shown_put(values->out, "%s%s}", cut && values->out->at > start ? ", " : "", cut ? "..." : "");
+	else if (field && is_variant(field) && is_within(field, prefix, length))
+		put_variant(values, prefix, length, depth);
+	else
+		put_between(values, prefix, length, false, cut ? UINT64_MAX : 0, depth);
 }
 
 /* Print a structure, or its address where it was not read. */
@@ -641,6 +759,11 @@ static void tell_value(const struct values_output *values, const struct trace_ev
 		return;
 	}
 	one.out = &text;
+	if (is_variant(field)) {
+		put_variant_name(&text, field, values->bytes, values->used);
+		value->kind = value->text[0] ? TRACE_VALUE_TEXT : TRACE_VALUE_NONE;
+		return;
+	}
 	put_value(&one, field);
 	if (field->flags & CALLTAP_FIELD_TEXT)
 		value->kind = field->flags & CALLTAP_FIELD_GROUP ? TRACE_VALUE_NONE : TRACE_VALUE_TEXT;
@@ -673,6 +796,15 @@ void trace_event_each_value(const struct trace *trace, const struct trace_event 
 	}
 }
 
+/* What a field says that is against another one. */
+static void put_guard(struct shown *out, const struct trace_field *guard, const unsigned char *bytes, size_t used)
+{
+	if (is_variant(guard))
+		put_variant_name(out, guard, bytes, used);
+	else
+		shown_number(out, guard, bytes);
+}
+
 bool trace_event_value(const struct trace *trace, const struct trace_event *event, const char *name,
 		       char text[TRACE_EVENT_TEXT])
 {
@@ -691,7 +823,7 @@ bool trace_event_value(const struct trace *trace, const struct trace_event *even
 			const struct trace_field *guard = guard_against(&values, field);
 
 			if (guard && guard->offset + guard->size <= values.used)
-				shown_number(&out, guard, bytes);
+				put_guard(&out, guard, bytes, values.used);
 			else
 				put_next(&values, field);
 			return true;

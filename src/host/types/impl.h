@@ -116,6 +116,31 @@ struct type_optional {
 };
 bool type_optional_find(struct type_optional *out, Dwarf_Die *type);
 
+#define TYPES_VARIANTS 64u /* of an enumeration; with more it is not known */
+
+/* One of the structures that a value of Rust's enumeration may have. */
+struct type_variant {
+	const char *name;
+	Dwarf_Die type;
+	uint64_t at, number;
+	bool has_number; /* else it has each number that no other has: at most one of the variants */
+};
+struct type_variants {
+	uint64_t at;	 /* where a number lies that tells which, */
+	uint8_t size;	 /* of so many bytes */
+	bool has_number; /* else there is one variant, and no number */
+	struct type_variant list[TYPES_VARIANTS];
+	uint32_t count;
+	uint64_t first, span; /* where one has no number: those of the others, up to first + span */
+};
+bool type_variants_find(struct type_variants *out, Dwarf_Die *type);
+
+/* The bits of a number of 1 to 8 bytes. */
+static inline uint64_t type_all_bits(uint32_t size)
+{
+	return size < 8 ? (UINT64_C(1) << 8 * size) - 1 : UINT64_MAX;
+}
+
 /*
  * A member's type less typedefs and qualifiers; *offset grows by the member's place in its class.  False: DWARF does
  * not say, or it is a field of bits (view.c).

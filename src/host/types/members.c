@@ -19,14 +19,18 @@
 struct reader {
 	struct type_members *out;
 	uint32_t seen; /* members, those that had no room among them */
-	uint8_t guard; /* of what is read (struct type_member) */
+	/* Of what is read (struct type_member). */
+	uint8_t guard;
+	struct type_presence presence;
 	int error;
 	struct type_nest *nest; /* NULL: what is read is no element of a list */
 };
 
-#define SEEN_MAX 4096u /* then the rest is left out unseen */
+#define VARIANT_NAMES 4096u /* bytes of the names of variants; the others are shown as numbers */
+#define SEEN_MAX      4096u /* then the rest is left out unseen */
 
 static void add_aggregate(struct reader *reader, Dwarf_Die *type, const char *prefix, uint64_t offset, uint32_t depth);
+static void add_structure(struct reader *reader, Dwarf_Die *type, const char *prefix, uint64_t offset, uint32_t depth);
 
 bool type_is_aggregate(Dwarf_Die *type)
 {
@@ -196,7 +200,7 @@ static void add_simple(struct reader *reader, Dwarf_Die *die, Dwarf_Die *type, c
 		       uint64_t bytes)
 {
 	struct type_members *out = reader->out;
-	struct type_member member = {.guard = reader->guard};
+	struct type_member member = {.guard = reader->guard, .presence = reader->presence};
 	Dwarf_Die peeled;
 
 	if (!type_peeled(&peeled, type) || out->count == TYPES_MEMBERS) {
@@ -248,6 +252,7 @@ static bool add_guard(struct reader *reader, const struct type_optional *optiona
 {
 	struct type_member member = {
 		.guard = reader->guard,
+		.presence = reader->presence,
 		.offset = (uint32_t)(offset + optional->guard_at),
 		.look = {.kind = TYPE_GUARD, .size = optional->guard_size, .type = "bool"},
 	};
@@ -269,6 +274,7 @@ static bool add_optional(struct reader *reader, Dwarf_Die *type, const char *pre
 	char name[TYPES_MEMBER_NAME] = {0};
 	struct type_optional optional;
 	uint64_t at, bytes;
+	struct type_presence presence = reader->presence;
 	uint8_t guard = reader->guard;
 	Dwarf_Word size = 0;
 	Dwarf_Die value;
@@ -281,6 +287,7 @@ static bool add_optional(struct reader *reader, Dwarf_Die *type, const char *pre
 		return true;
 	}
 	reader->guard = (uint8_t)reader->out->count;
+	reader->presence = (struct type_presence){optional.absent, 0, true};
 	at = offset + optional.value_at;
 	/* A class of which there is no more than its name ends before the number at the latest. */
 	if (!dwarf_aggregate_size(&value, &size))
@@ -291,9 +298,96 @@ static bool add_optional(struct reader *reader, Dwarf_Die *type, const char *pre
 		add_simple(reader, NULL, &optional.value, name, at, bytes);
 	else if (at >= TYPES_BYTES)
 		leave_out(reader);
-	else if (!add_optional(reader, &value, name, at, depth + 1))
-		add_aggregate(reader, &value, name, at, depth + 1);
+	else
+		add_structure(reader, &value, name, at, depth + 1);
 	reader->guard = guard;
+	reader->presence = presence;
+	return true;
+}
+
+/* The number that tells which variant there is; false: it has no room. */
+static bool add_number(struct reader *reader, const struct type_variants *variants, const char *prefix, uint64_t offset)
+{
+	struct type_member member = {
+		.guard = reader->guard,
+		.presence = reader->presence,
+		.offset = (uint32_t)(offset + variants->at),
+		.look = {.kind = TYPE_VARIANT, .size = variants->size, .type = "enum"},
+	};
+
+	if (offset + variants->at >= TYPES_BYTES || !has_room(reader, &member) || !join(member.name, prefix, "variant"))
+		return false;
+	member.look.names = calloc(1, VARIANT_NAMES);
+	if (!member.look.names) {
+		reader->error = -ENOMEM;
+		return false;
+	}
+	put_member(reader, &member);
+	return true;
+}
+
+/* Put the variant's name behind the others'; a name that has no room is left out. */
+static void put_name(char names[VARIANT_NAMES], const struct type_variant *variant, uint32_t members)
+{
+	size_t used = strlen(names);
+	char number[20] = "*";
+	int length;
+
+	if (variant->has_number)
+		snprintf(number, sizeof(number), "%" PRIx64, variant->number);
+	length = snprintf(names + used, VARIANT_NAMES - used, "%s%s=%s:%x", used ? "," : "", variant->name, number,
+			  members);
+	if (length < 0 || (size_t)length >= VARIANT_NAMES - used)
+		names[used] = 0;
+}
+
+static struct type_presence presence_of(const struct type_variants *variants, const struct type_variant *variant)
+{
+	if (!variants->has_number)
+		return (struct type_presence){0, UINT64_MAX, false};
+	return variant->has_number ? (struct type_presence){variant->number, 0, false}
+				   : (struct type_presence){variants->first, variants->span, true};
+}
+
+/* Add the variant's members, and its name with how many there are. */
+static void add_variant(struct reader *reader, const struct type_variants *variants, uint32_t i, const char *prefix,
+			uint64_t offset, uint32_t depth)
+{
+	const struct type_variant *variant = &variants->list[i];
+	struct type_members *out = reader->out;
+	char name[TYPES_MEMBER_NAME] = {0};
+	uint32_t before = out->count;
+	bool cut = out->cut;
+	Dwarf_Die type = variant->type;
+
+	reader->presence = presence_of(variants, variant);
+	out->cut = false;
+	if (join(name, prefix, variant->name) && offset + variant->at <= UINT32_MAX)
+		add_aggregate(reader, &type, name, offset + variant->at, depth);
+	else
+		leave_out(reader);
+	put_name(out->list[reader->guard - 1].look.names, variant, out->count - before + out->cut);
+	out->cut = cut; /* the name says it */
+}
+
+/* False: the type is none of Rust's enumerations with data, or none that is known. */
+static bool add_variants(struct reader *reader, Dwarf_Die *type, const char *prefix, uint64_t offset, uint32_t depth)
+{
+	struct type_presence presence = reader->presence;
+	uint8_t guard = reader->guard;
+	struct type_variants variants;
+
+	if (!type_variants_find(&variants, type))
+		return false;
+	if (depth > TYPES_MEMBER_DEPTH || !add_number(reader, &variants, prefix, offset)) {
+		leave_out(reader);
+		return true;
+	}
+	reader->guard = (uint8_t)reader->out->count;
+	for (uint32_t i = 0; i < variants.count && !reader->error; i++)
+		add_variant(reader, &variants, i, prefix, offset, depth + 1);
+	reader->guard = guard;
+	reader->presence = presence;
 	return true;
 }
 
@@ -318,8 +412,10 @@ static void add_member(struct reader *reader, Dwarf_Die *die, Dwarf_Die *outer, 
 	if (type_is_aggregate(&peeled) && (base || !is_simple(&peeled, bytes))) {
 		if (!place_member(&member, die, &peeled, offset))
 			leave_out(reader);
-		else if (base || !add_optional(reader, &peeled, name, member.offset, depth + 1))
+		else if (base)
 			add_aggregate(reader, &peeled, name, member.offset, depth + 1);
+		else
+			add_structure(reader, &peeled, name, member.offset, depth + 1);
 		return;
 	}
 	/* Padding bits have no name. */
@@ -350,6 +446,13 @@ static void add_aggregate(struct reader *reader, Dwarf_Die *type, const char *pr
 	} while (!reader->error && !dwarf_siblingof(&child, &child));
 }
 
+/* What has a value or none, one of several, or all that it has. */
+static void add_structure(struct reader *reader, Dwarf_Die *type, const char *prefix, uint64_t offset, uint32_t depth)
+{
+	if (!add_optional(reader, type, prefix, offset, depth) && !add_variants(reader, type, prefix, offset, depth))
+		add_aggregate(reader, type, prefix, offset, depth);
+}
+
 static int read_members(struct type_members *out, Dwarf_Die *type, struct type_nest *nest)
 {
 	struct reader reader = {.out = out, .nest = nest};
@@ -362,8 +465,7 @@ static int read_members(struct type_members *out, Dwarf_Die *type, struct type_n
 	out->list = calloc(TYPES_MEMBERS, sizeof(*out->list));
 	if (!out->list)
 		return -ENOMEM;
-	if (!add_optional(&reader, &peeled, "", 0, 0))
-		add_aggregate(&reader, &peeled, "", 0, 0);
+	add_structure(&reader, &peeled, "", 0, 0);
 	/* Nothing to read: all members are of kinds that cannot be shown, or there are none. */
 	if (!out->size)
 		type_members_clear(out);

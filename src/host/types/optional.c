@@ -1,8 +1,8 @@
 /*
- * Classes whose objects have a value or none, as C++'s std::optional of both libraries: where that is told, and where
- * the value lies (types.h).
+ * Classes whose objects have a value or none, as C++'s std::optional of both libraries, and enumerations of Rust, whose
+ * values have one of several structures: where it is told which, and where the value lies (types.h).
  *
- * They are known by the names of the class and of its members.
+ * The classes are known by their names and their members'; Rust's DWARF has variant parts (DWARF 5, 5.7.10).
  *
  * Callers: members.c.  Context: host.  DWARF is untrusted.
  */
@@ -110,56 +110,115 @@ static bool find_first(struct type_optional *out, Dwarf_Die *child, uint64_t off
 	return false;
 }
 
-/* The structure of a variant, and the variant's number. */
-static bool look_at_variant(Dwarf_Die *out, uint64_t *at, uint64_t *number, bool *has_number, Dwarf_Die *variant,
-			    const char *name)
+/* A variant's name, number and structure. */
+static bool look_at_variant(struct type_variant *out, Dwarf_Die *variant)
 {
 	Dwarf_Die child;
 
-	*has_number = type_number(number, variant, DW_AT_discr_value);
-	return !dwarf_child(variant, &child) && dwarf_tag(&child) == DW_TAG_member && type_name(&child) &&
-	       !strcmp(type_name(&child), name) && place(out, at, &child, 0);
+	*out = (struct type_variant){.has_number = dwarf_hasattr(variant, DW_AT_discr_value)};
+	if (out->has_number && !type_number(&out->number, variant, DW_AT_discr_value))
+		return false;
+	if (dwarf_child(variant, &child) || dwarf_tag(&child) != DW_TAG_member)
+		return false;
+	out->name = type_name(&child);
+	return out->name && out->name[0] && !strpbrk(out->name, ",=:.") && place(&out->type, &out->at, &child, 0) &&
+	       type_is_class(&out->type);
 }
 
-/* The number that tells the variants apart, which is a bit pattern of the value's own where it has one to spare. */
-static bool look_at_number(struct type_optional *out, Dwarf_Die *part)
+/*
+ * The number that tells the variants apart, which is a bit pattern of the value's own where it has one to spare.  Where
+ * there is one variant, there is no number.
+ */
+static bool look_at_number(struct type_variants *out, Dwarf_Die *part)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Die member, type;
 	uint64_t size = 0;
 
-	if (!dwarf_attr(part, DW_AT_discr, &attribute) || !dwarf_formref_die(&attribute, &member) ||
-	    !place(&type, &out->guard_at, &member, 0) || !type_number(&size, &type, DW_AT_byte_size) ||
-	    (size != 1 && size != 2 && size != 4 && size != 8))
+	out->size = 1;
+	if (!dwarf_attr(part, DW_AT_discr, &attribute))
+		return true;
+	if (!dwarf_formref_die(&attribute, &member) || !place(&type, &out->at, &member, 0) ||
+	    !type_number(&size, &type, DW_AT_byte_size) || (size != 1 && size != 2 && size != 4 && size != 8))
 		return false;
-	out->guard_size = (uint8_t)size;
+	out->size = (uint8_t)size;
+	out->has_number = true;
 	return true;
+}
+
+/*
+ * What has all numbers but those of the others: these follow each other, also from the largest to 0, less its own,
+ * which it never has.
+ */
+static bool find_others(struct type_variants *variants)
+{
+	uint64_t mask = type_all_bits(variants->size);
+
+	for (uint32_t i = 0; i < variants->count; i++) {
+		uint64_t most = 0;
+
+		if (!variants->list[i].has_number)
+			continue;
+		for (uint32_t k = 0; k < variants->count; k++) {
+			uint64_t behind = (variants->list[k].number - variants->list[i].number) & mask;
+
+			if (variants->list[k].has_number && behind > most)
+				most = behind;
+		}
+		if (most >= variants->count)
+			continue;
+		variants->first = variants->list[i].number;
+		variants->span = most;
+		return true;
+	}
+	return false;
+}
+
+bool type_variants_find(struct type_variants *out, Dwarf_Die *type)
+{
+	uint32_t others = 0;
+	Dwarf_Die part, child;
+
+	out->count = 0;
+	out->at = 0;
+	out->has_number = false;
+	if (!type_is_class(type) || dwarf_child(type, &part) || dwarf_tag(&part) != DW_TAG_variant_part ||
+	    !look_at_number(out, &part) || dwarf_child(&part, &child))
+		return false;
+	do {
+		struct type_variant *variant = &out->list[out->count];
+
+		if (dwarf_tag(&child) != DW_TAG_variant)
+			continue;
+		if (out->count == TYPES_VARIANTS || !look_at_variant(variant, &child))
+			return false;
+		variant->number &= type_all_bits(out->size);
+		others += !variant->has_number;
+		out->count++;
+	} while (!dwarf_siblingof(&child, &child));
+	if (!out->has_number)
+		return out->count == 1 && others == 1;
+	return out->count && others <= 1 && (!others || find_others(out));
 }
 
 /* Rust's Option: two variants, None and Some. */
 static bool find_rust(struct type_optional *out, Dwarf_Die *type)
 {
-	Dwarf_Die part, child, some, payload;
-	uint64_t at = 0, number = 0;
-	uint32_t count = 0;
-	bool found[2] = {false, false}, has_number;
+	const struct type_variant *none, *some;
+	struct type_variants variants;
+	Dwarf_Die payload, class;
 
-	if (dwarf_child(type, &part) || dwarf_tag(&part) != DW_TAG_variant_part || !look_at_number(out, &part) ||
-	    dwarf_child(&part, &child))
+	if (!type_variants_find(&variants, type) || variants.count != 2)
 		return false;
-	do {
-		if (dwarf_tag(&child) != DW_TAG_variant)
-			continue;
-		count++;
-		if (look_at_variant(&some, &at, &number, &has_number, &child, "None") && has_number)
-			found[0] = true, out->absent = number;
-		else if (look_at_variant(&some, &at, &number, &has_number, &child, "Some"))
-			found[1] =
-				type_is_class(&some) && !dwarf_child(&some, &payload) && find_first(out, &payload, at);
-	} while (count < 3 && !dwarf_siblingof(&child, &child));
-	if (out->guard_size < 8)
-		out->absent &= (UINT64_C(1) << 8 * out->guard_size) - 1;
-	return count == 2 && found[0] && found[1];
+	none = &variants.list[strcmp(variants.list[0].name, "None") != 0];
+	some = &variants.list[none == &variants.list[0]];
+	if (strcmp(none->name, "None") != 0 || !none->has_number || strcmp(some->name, "Some") != 0)
+		return false;
+	out->absent = none->number;
+	out->guard_at = variants.at;
+	out->guard_size = variants.size;
+	class = some->type;
+	return !dwarf_child(&class, &payload) && find_first(out, &payload, some->at);
 }
 
 bool type_optional_find(struct type_optional *out, Dwarf_Die *type)

@@ -65,34 +65,69 @@ static void add_member(struct scalars *scalars, Dwarf_Die *member, uint64_t offs
 	gather(scalars, &type, offset + at, depth + 1);
 }
 
-/* An enumeration with data: an Option is known, if its value is one number, or has the one that tells. */
-static void add_option(struct scalars *scalars, Dwarf_Die *type, uint64_t offset, uint32_t depth)
-{
-	struct scalars value = {.seen = scalars->seen};
-	struct type_optional option;
-	Dwarf_Die peeled;
+/* What the variants have that have anything. */
+struct payload {
+	struct scalars scalars;
+	bool any;
+	bool others; /* they differ, or one has more than one number */
+};
 
-	if (value.seen++ >= SEEN_MAX || !type_optional_find(&option, type) || !type_peeled(&peeled, &option.value)) {
+static bool is_same(const struct scalars *one, const struct scalars *other)
+{
+	return one->count == 1 && other->count == 1 && one->list[0].offset == other->list[0].offset &&
+	       one->list[0].size == other->list[0].size && one->list[0].is_float == other->list[0].is_float;
+}
+
+static void add_payload(struct payload *payload, Dwarf_Die *type, uint64_t offset, uint32_t depth)
+{
+	struct scalars scalars = {.seen = payload->scalars.seen + 1};
+
+	if (scalars.seen >= SEEN_MAX)
+		scalars.unknown = true;
+	else
+		gather(&scalars, type, offset, depth + 1);
+	payload->scalars.seen = scalars.seen;
+	payload->scalars.unknown |= scalars.unknown;
+	if (!scalars.count && !scalars.others)
+		return;
+	if (payload->any)
+		payload->others |= scalars.others || !is_same(&payload->scalars, &scalars);
+	else
+		payload->scalars = scalars;
+	payload->any = true;
+}
+
+static bool overlaps(const struct scalars *scalars, uint64_t at)
+{
+	for (uint32_t i = 0; i < scalars->count; i++)
+		if (scalars->list[i].offset <= at && at < scalars->list[i].offset + scalars->list[i].size)
+			return true;
+	return false;
+}
+
+/*
+ * An enumeration with data is as what its variants have in common, and the number that tells which one there is, unless
+ * that is one of a variant's own.
+ */
+static void add_enumeration(struct scalars *scalars, Dwarf_Die *type, uint64_t offset, uint32_t depth)
+{
+	struct payload payload = {.scalars = {.seen = scalars->seen}};
+	struct type_variants variants;
+
+	if (!type_variants_find(&variants, type)) {
 		scalars->unknown = true;
 		return;
 	}
-	gather(&value, &peeled, offset + option.value_at, depth + 1);
-	scalars->seen = value.seen;
-	scalars->unknown |= value.unknown;
-	scalars->others |= value.others;
-	for (uint32_t i = 0; i < value.count; i++) {
-		const struct scalar *one = &value.list[i];
-
-		if (offset + option.guard_at < one->offset + one->size && one->offset <= offset + option.guard_at) {
-			/* The number that tells is one of the value's. */
-			for (uint32_t k = 0; k < value.count; k++)
-				add_scalar(scalars, value.list[k].offset, value.list[k].size, value.list[k].is_float);
-			return;
-		}
-	}
-	add_scalar(scalars, offset + option.guard_at, option.guard_size, false);
-	for (uint32_t k = 0; k < value.count; k++)
-		add_scalar(scalars, value.list[k].offset, value.list[k].size, value.list[k].is_float);
+	for (uint32_t i = 0; i < variants.count && !payload.scalars.unknown; i++)
+		add_payload(&payload, &variants.list[i].type, offset + variants.list[i].at, depth);
+	scalars->seen = payload.scalars.seen;
+	scalars->unknown |= payload.scalars.unknown;
+	scalars->others |= payload.scalars.others || payload.others;
+	if (variants.has_number && !overlaps(&payload.scalars, offset + variants.at))
+		add_scalar(scalars, offset + variants.at, variants.size, false);
+	for (uint32_t k = 0; k < payload.scalars.count; k++)
+		add_scalar(scalars, payload.scalars.list[k].offset, payload.scalars.list[k].size,
+			   payload.scalars.list[k].is_float);
 }
 
 static void add_members(struct scalars *scalars, Dwarf_Die *type, uint64_t offset, uint32_t depth)
@@ -107,7 +142,7 @@ static void add_members(struct scalars *scalars, Dwarf_Die *type, uint64_t offse
 		if (dwarf_tag(&child) == DW_TAG_member)
 			add_member(scalars, &child, offset, depth);
 		else if (dwarf_tag(&child) == DW_TAG_variant_part)
-			add_option(scalars, type, offset, depth);
+			add_enumeration(scalars, type, offset, depth);
 	} while (!scalars->unknown && !dwarf_siblingof(&child, &child));
 }
 
@@ -146,7 +181,8 @@ static bool is_rusts_own(Dwarf_Die *type)
 {
 	const char *name = type_name(type);
 
-	return name && (name[0] == '(' || !strncmp(name, "Option<", sizeof("Option<") - 1));
+	return name && (name[0] == '(' || !strncmp(name, "Option<", sizeof("Option<") - 1) ||
+			!strncmp(name, "Result<", sizeof("Result<") - 1));
 }
 
 void rust_result(struct rust_result *out, Dwarf_Die *type, uint64_t size)

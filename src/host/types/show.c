@@ -153,7 +153,7 @@ static void look_at_base(struct type_look *look, Dwarf_Die *type, uint64_t size)
 	}
 	if (!is_number_size(size)) {
 		look->kind = TYPE_OTHER;
-		look->why = "large";
+		look->why = size ? "large" : ""; /* Rust's () */
 	}
 }
 

@@ -45,10 +45,12 @@ enum type_kind {
 	/* A class, or the address of one, that says where a text is and how long, or a list of `element`: std::string.
 	 */
 	TYPE_VIEW,
-	TYPE_ARRAY,  /* of members: an array of `element`, whose first bytes count */
-	TYPE_STRUCT, /* of elements: a structure, of which `members` are shown */
-	TYPE_GUARD,  /* of members: the value behind it is there, unless this number has a name, as in `names` */
-	TYPE_OTHER   /* cannot be shown */
+	TYPE_ARRAY,   /* of members: an array of `element`, whose first bytes count */
+	TYPE_STRUCT,  /* of elements: a structure, of which `members` are shown */
+	TYPE_GUARD,   /* of members: the value behind it is there, unless this number has a name, as in `names` */
+	TYPE_VARIANT, /* of members: a number whose name, as in `names`, tells which of the members behind it are there
+		       */
+	TYPE_OTHER    /* cannot be shown */
 };
 
 /* What a class that stands for a text says of it. */
@@ -78,7 +80,11 @@ struct type_look {
 	bool cut;		   /* TYPE_CHARS and TYPE_ARRAY: the array goes on */
 	uint8_t size;		   /* bytes of the number: 1, 2, 4 or 8; of the array, up to TYPES_BYTES */
 	char type[TYPES_NAME_MAX]; /* as C writes it */
-	char *names; /* TYPE_ENUM and TYPE_GUARD: "NAME=1f" and others behind commas, values in base 16; else NULL */
+	/*
+	 * TYPE_ENUM, TYPE_GUARD and TYPE_VARIANT: "NAME=1f" and others behind commas, values in base 16; else NULL.
+	 * Of a variant "NAME=1f:3" says that it has three members in all, and "NAME=*:3" that it has all other numbers.
+	 */
+	char *names;
 	const char *why;       /* TYPE_OTHER: in a word */
 	struct type_view view; /* TYPE_VIEW; `size` is its */
 	/* What it is a list of, TYPE_OTHER: only how many can be shown; NULL = it is none. */
@@ -87,12 +93,20 @@ struct type_look {
 	struct type_members *members; /* TYPE_STRUCT */
 };
 
+/* Numbers of a guard with which a member is there: from `first` up to first + span, or all others. */
+struct type_presence {
+	uint64_t first, span;
+	bool others;
+};
+
 struct type_member {
 	char name[TYPES_MEMBER_NAME]; /* "x", or "position.x" */
 	struct type_look look;
 	uint32_t offset;   /* of its bytes in the outermost structure */
 	uint8_t bit, bits; /* a field of so many bits from that bit of its bytes on; bits == 0: all of them */
-	uint8_t guard;	   /* 1 + the place of the TYPE_GUARD that says whether it is there; 0: it always is */
+	/* 1 + the place of the TYPE_GUARD or TYPE_VARIANT that says whether it is there; 0: it always is. */
+	uint8_t guard;
+	struct type_presence presence;
 };
 
 /* What is shown of a structure, union or class. */

@@ -314,7 +314,11 @@ static unsigned take_enumerator(struct parser *parser, size_t length)
 		return add(parser, (struct condition_node){.kind = CONDITION_LATER});
 	}
 	if (!constant_find_name(&value, &unlike, parser->names, start, length))
-		return NO_NODE;
+		return !constant_is_others(parser->names, start, length)
+			       ? NO_NODE
+			       : refuse(parser, start,
+					"this variant has no number of its own: compare with each of the others, by "
+					"!=");
 	if (unlike)
 		return refuse(parser, start,
 			      "two types give this name to different values: say which, as in TYPE::NAME, or write the "

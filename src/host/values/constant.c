@@ -92,7 +92,8 @@ size_t constant_qualified(const char *text)
 static bool find_in(uint64_t *value, const char *names, const char *name, size_t length)
 {
 	for (const char *at = names; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-		if (!strncmp(at, name, length) && at[length] == '=') {
+		/* What has all other numbers (SPEC_VARIANT) is none itself. */
+		if (!strncmp(at, name, length) && at[length] == '=' && at[length + 1] != '*') {
 			*value = strtoull(at + length + 1, NULL, 16);
 			return true;
 		}
@@ -132,7 +133,8 @@ static bool find_among(int64_t *value, bool *unlike, const struct spec *const se
 		uint64_t bits;
 		int64_t number;
 
-		if (!field || i % SPEC_ROWS >= set->count || field->type != SPEC_ENUM ||
+		if (!field || i % SPEC_ROWS >= set->count ||
+		    (field->type != SPEC_ENUM && field->type != SPEC_VARIANT) ||
 		    (of_type && !is_type(field->c_type, name + in, word - 2 - in)) ||
 		    !find_in(&bits, field->more, name + word, length - word))
 			continue;
@@ -152,4 +154,19 @@ bool constant_find_name(int64_t *value, bool *unlike, const struct spec *const s
 	if (found && *unlike && last_word(name, length))
 		found = find_among(value, unlike, sets, name, length, true);
 	return found;
+}
+
+bool constant_is_others(const struct spec *const sets[2], const char *name, size_t length)
+{
+	for (uint32_t i = 0; i < 2 * SPEC_ROWS; i++) {
+		const struct spec *set = sets[i / SPEC_ROWS];
+		const struct spec_field *field = set ? &set->fields[i % SPEC_ROWS] : NULL;
+
+		if (!field || i % SPEC_ROWS >= set->count || field->type != SPEC_VARIANT)
+			continue;
+		for (const char *at = field->more; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+			if (!strncmp(at, name, length) && !strncmp(at + length, "=*", 2))
+				return true;
+	}
+	return false;
 }

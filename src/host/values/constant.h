@@ -25,5 +25,7 @@ size_t constant_qualified(const char *text);
  */
 bool constant_find_name(int64_t *value, bool *unlike, const struct spec *const sets[2], const char *name,
 			size_t length);
+/* Is it the name of a variant that has all numbers but the others', so that it is none itself? */
+bool constant_is_others(const struct spec *const sets[2], const char *name, size_t length);
 
 #endif

@@ -135,15 +135,28 @@ static void put_number_field(struct maker *maker, const struct spec_field *field
 /* What has no value makes the condition false, as what is not there. */
 static void put_guard(struct maker *maker, const struct spec_field *field)
 {
-	const struct spec_field *guard;
+	uint8_t operation = field->others ? BPF_JEQ : BPF_JNE;
+	uint64_t wanted = field->first;
 
 	if (!field->guard)
 		return;
-	guard = &maker->condition->fields[field->guard - 1];
-	put_number_field(maker, guard);
-	put_constant(maker, OTHER, guard->absent);
+	put_number_field(maker, &maker->condition->fields[field->guard - 1]);
+	if (field->span) {
+		int32_t unused = 64 - (int32_t)condition_bits(&maker->condition->fields[field->guard - 1]);
+
+		/* How far it is behind the first one, around the largest. */
+		put_constant(maker, OTHER, field->first);
+		put_alu_of(maker->out, BPF_SUB, VALUE, OTHER);
+		if (unused) {
+			put_alu(maker->out, BPF_LSH, VALUE, unused);
+			put_alu(maker->out, BPF_RSH, VALUE, unused);
+		}
+		operation = field->others ? BPF_JLE : BPF_JGT;
+		wanted = field->span;
+	}
+	put_constant(maker, OTHER, wanted);
 	put_jump(maker, &maker->no,
-		 (struct bpf_insn){.code = BPF_JMP | BPF_X | BPF_JEQ, .dst_reg = VALUE, .src_reg = OTHER});
+		 (struct bpf_insn){.code = (uint8_t)(BPF_JMP | BPF_X | operation), .dst_reg = VALUE, .src_reg = OTHER});
 }
 
 static void put_number_of(struct maker *maker, const struct spec_field *field)

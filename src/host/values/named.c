@@ -24,6 +24,7 @@ static uint8_t compared_as(const struct spec_field *field)
 	switch (field->type) {
 	case SPEC_BOOL:
 	case SPEC_GUARD:
+	case SPEC_VARIANT:
 		return SPEC_UNSIGNED;
 	case SPEC_CHAR:
 	case SPEC_ENUM:

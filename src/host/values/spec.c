@@ -573,6 +573,7 @@ static bool is_shown_alike(const struct spec_field *one, const struct spec_field
 {
 	return one->type == other->type && one->is_signed == other->is_signed && one->cut == other->cut &&
 	       one->bit == other->bit && one->bits == other->bits && one->guard == other->guard &&
+	       one->first == other->first && one->span == other->span && one->others == other->others &&
 	       !strcmp(one->name, other->name) && is_same_text(one->c_type, other->c_type) &&
 	       is_same_text(one->more, other->more) && has_same_elements(one, other);
 }

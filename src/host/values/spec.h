@@ -59,9 +59,10 @@ enum spec_type {
 	SPEC_POINTER,
 	SPEC_CHARS,
 	SPEC_GROUP,
-	SPEC_VIEW,  /* a text with a size, or a list, as a class says it */
-	SPEC_ARRAY, /* of a structure's bytes: a list */
-	SPEC_GUARD, /* of a structure's bytes: the value behind it is there, unless this number is `absent` */
+	SPEC_VIEW,    /* a text with a size, or a list, as a class says it */
+	SPEC_ARRAY,   /* of a structure's bytes: a list */
+	SPEC_GUARD,   /* of a structure's bytes: the value behind it is there, unless this number is `absent` */
+	SPEC_VARIANT, /* of a structure's bytes: its name tells which of the members behind it are there */
 	SPEC_MISSING
 };
 
@@ -116,10 +117,17 @@ struct spec_field {
 	/* A PATH, for spec_clear(), which is not followed yet: `type` is the user's if has_type is set.  NULL: none. */
 	char *path;
 	bool has_type;
-	uint8_t guard; /* 1 + the place in the spec of the SPEC_GUARD that says whether it is there; 0: it always is */
+	/*
+	 * 1 + the place in the spec of the SPEC_GUARD or SPEC_VARIANT that says whether it is there; 0: it always is.
+	 * It is with that number's values from `first` up to first + span, or with all others.
+	 */
+	uint8_t guard;
+	uint64_t first, span;
+	bool others;
 	uint64_t absent; /* SPEC_GUARD; `more` has its name */
 	char *c_type;	 /* as C writes it, for spec_clear(); NULL: of `type` */
-	char *more;	 /* SPEC_ENUM, SPEC_GUARD: the names (abi/file.h); SPEC_MISSING: why; for spec_clear() */
+	char *more; /* SPEC_ENUM, SPEC_GUARD, SPEC_VARIANT: the names (abi/file.h); SPEC_MISSING: why; for spec_clear()
+		     */
 };
 
 struct spec {

@@ -179,11 +179,11 @@ static int put_missing(struct spec_field *field, const char *why)
 }
 
 static const uint8_t spec_types[] = {
-	[TYPE_UNSIGNED] = SPEC_UNSIGNED, [TYPE_SIGNED] = SPEC_SIGNED, [TYPE_BOOL] = SPEC_BOOL,
-	[TYPE_CHAR] = SPEC_CHAR,	 [TYPE_ENUM] = SPEC_ENUM,     [TYPE_POINTER] = SPEC_POINTER,
-	[TYPE_TEXT] = SPEC_STRING,	 [TYPE_FLOAT] = SPEC_FLOAT,   [TYPE_CHARS] = SPEC_CHARS,
-	[TYPE_ARRAY] = SPEC_ARRAY,	 [TYPE_VIEW] = SPEC_VIEW,     [TYPE_GUARD] = SPEC_GUARD,
-	[TYPE_STRUCT] = SPEC_GROUP,	 [TYPE_OTHER] = SPEC_MISSING,
+	[TYPE_UNSIGNED] = SPEC_UNSIGNED, [TYPE_SIGNED] = SPEC_SIGNED,	[TYPE_BOOL] = SPEC_BOOL,
+	[TYPE_CHAR] = SPEC_CHAR,	 [TYPE_ENUM] = SPEC_ENUM,	[TYPE_POINTER] = SPEC_POINTER,
+	[TYPE_TEXT] = SPEC_STRING,	 [TYPE_FLOAT] = SPEC_FLOAT,	[TYPE_CHARS] = SPEC_CHARS,
+	[TYPE_ARRAY] = SPEC_ARRAY,	 [TYPE_VIEW] = SPEC_VIEW,	[TYPE_GUARD] = SPEC_GUARD,
+	[TYPE_STRUCT] = SPEC_GROUP,	 [TYPE_VARIANT] = SPEC_VARIANT, [TYPE_OTHER] = SPEC_MISSING,
 };
 
 static int put_elements(struct spec_field *field, const struct type_look *look, const char *name);
@@ -273,7 +273,7 @@ static int put_look(struct spec_field *field, const struct type_look *look)
 	field->cut = look->cut;
 	field->view = (struct spec_view){look->view.how,     look->view.size,	    look->view.address_at,
 					 look->view.size_at, look->view.size_bytes, 0};
-	if (look->kind != TYPE_ENUM && look->kind != TYPE_GUARD)
+	if (look->kind != TYPE_ENUM && look->kind != TYPE_GUARD && look->kind != TYPE_VARIANT)
 		return put_element(field, look);
 	if (look->kind == TYPE_GUARD)
 		field->absent = strtoull(strchr(look->names, '=') + 1, NULL, 16);
@@ -365,6 +365,9 @@ static int put_member(struct spec *out, const struct spec_field *group, uint32_t
 	field->bit = member->bit;
 	field->bits = member->bits;
 	field->guard = member->guard ? (uint8_t)(within + 1 + member->guard) : 0;
+	field->first = member->presence.first;
+	field->span = member->presence.span;
+	field->others = member->presence.others;
 	field->c_type = strdup(member->look.type);
 	if (!field->c_type)
 		return -ENOMEM;

@@ -443,6 +443,41 @@ static void lists_of_structures_have_a_text(void **state)
 		    "m={{1, 2}, {3, 4}}, names={\"\\377ab\", \"\"}}, l={3: {deep={{n=5}, {n=6}}, ...}, ...}, last=9");
 }
 
+/* What has one of several structures, within another one, and in a list. */
+static void variants_have_a_text(void **state)
+{
+	static const struct row rows[] = {
+		{"s", 0, 0, CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING | CALLTAP_FIELD_GROUP, "struct"},
+		{"s.variant", 0, 1, CALLTAP_FIELD_ENUM | CALLTAP_FIELD_VARIANT,
+		 "Circle=1:1,Rect=2:3,None=3:0,Text=*:4"},
+		{"s.Circle.__0", 1, 1, 0, NULL},
+		{"s.Rect.w", 1, 1, 0, NULL},
+		{"s.Rect.h", 2, 1, CALLTAP_FIELD_SIGNED, NULL},
+		{"s.Text.__0.variant", 1, 1, CALLTAP_FIELD_ENUM | CALLTAP_FIELD_VARIANT, "A=1:1,B=0:1"},
+		{"s.Text.__0.A.__0", 2, 1, 0, NULL},
+		{"s.Text.__1", 3, 1, 0, NULL},
+		{"l", 4, 2, CALLTAP_FIELD_TEXT, NULL},
+		{"l", 0, 1, OF_STRUCT, NULL},
+		{"l.variant", 0, 1, OF_ELEMENT | CALLTAP_FIELD_ENUM | CALLTAP_FIELD_VARIANT, "X=7:0,Y=*:1"},
+		{"l.Y.__0", 0, 1, OF_ELEMENT, NULL},
+	};
+	static const struct {
+		unsigned char bytes[7];
+		const char *text;
+	} cases[] = {
+		{{1, 5, 6, 7, 7, 8}, "s=Circle(5), l={X, Y(8)}"},
+		{{2, 5, 0xff, 7, 7, 7}, "s=Rect{w=5, h=-1, ...}, l={X, X}"},
+		{{3, 5, 6, 7, 7, 7}, "s=None, l={X, X}"},
+		{{9, 1, 6, 7, 7, 7}, "s=Text(A(6), 7, ...), l={X, X}"},
+		{{0, 0, 6, 7, 7, 7}, "s=Text(B(...), 7, ...), l={X, X}"},
+		{{0, 2, 6, 7, 7, 7}, "s=Text(2, 7, ...), l={X, X}"},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		expect_text(rows, sizeof(rows) / sizeof(rows[0]), cases[i].bytes, sizeof(cases[i].bytes),
+			    cases[i].text);
+}
+
 /* Rows that describe lists in lists for ever, or what is not there, end in a word. */
 static void broken_lists_have_an_end(void **state)
 {
@@ -524,6 +559,7 @@ int main(void)
 		cmocka_unit_test(lists_have_a_text),
 		cmocka_unit_test(lists_of_structures_have_a_text),
 		cmocka_unit_test(broken_lists_have_an_end),
+		cmocka_unit_test(variants_have_a_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
