@@ -145,6 +145,9 @@ static void find_pieces(struct rust_place *place, const struct location *locatio
 		if (!is_register(op) || op[1].atom != DW_OP_piece || op[1].number > 8 || at > 8)
 			return;
 		origin = prologue_register(&location->prologue, op->atom - DW_OP_reg0);
+		/* What is in the register behind the piece is none of the value's. */
+		if (origin.width > op[1].number)
+			origin.width = (uint8_t)op[1].number;
 		add_piece(place, at, &origin);
 		at += op[1].number;
 	}
