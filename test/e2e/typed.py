@@ -7,6 +7,7 @@ import re
 import shutil
 import struct
 import subprocess
+from fractions import Fraction
 
 from harness import Skip, expect
 from values import need
@@ -32,6 +33,7 @@ struct large { long a[5]; };
 struct unknown;
 struct bits { unsigned a : 3, b : 20; long c : 40; };
 union either { long a; float b; };
+struct precise { long double l; int i; };
 struct boxes { struct pair at[2]; int n; };
 struct grid { short m[2][3]; char names[2][6]; struct point p[2]; };
 struct deep { struct { struct point p[2]; char c; unsigned low : 3; } in[2]; };
@@ -100,8 +102,52 @@ def real(code):
     return draw, show
 
 
+def draw_long_double(odd):
+    """One that each CPU has, of up to 64 bits, as a fraction; what is none is a float."""
+    if odd.random() < 0.15:
+        return odd.choice([float("inf"), float("-inf"), float("nan"), -0.0])
+    top = odd.choice([odd.getrandbits(64), odd.getrandbits(64), odd.getrandbits(12), 0, 1])
+    return odd.choice([-1, 1]) * Fraction(top) * Fraction(2) ** odd.choice([0, -10, -63, -70, odd.randint(-900, 900), odd.randint(-16000, 16000)])
+
+
+def show_long_double(value, bits):
+    """The shortest decimal number that reads back as the one of so many bits."""
+    if isinstance(value, float) or not value:
+        return str(float(value))
+    size, power = abs(value), 0
+    power = int((size.numerator.bit_length() - size.denominator.bit_length()) * 0.30103) - 1
+    while size >= Fraction(10) ** power:
+        power += 1
+    while size < Fraction(10) ** (power - 1):
+        power -= 1
+    for count in range(1, 40):
+        digits = round(size * Fraction(10) ** (count - power))
+        read = digits * Fraction(10) ** (power - count)
+        shift = read.numerator.bit_length() - read.denominator.bit_length() - bits
+        unit = Fraction(2) ** (shift if read / Fraction(2) ** shift < 2 ** bits else shift + 1)
+        if round(read / unit) * unit == size:
+            break
+    digits = str(digits)
+    power += len(digits) - count
+    digits, sign = digits.rstrip("0"), "-" if value < 0 else ""
+    if not -4 <= power - 1 < max(len(digits), 18 if bits == 64 else 33):
+        return f"{sign}{digits[0]}{'.' if len(digits) > 1 else ''}{digits[1:]}e{power - 1:+03d}"
+    if power <= 0:
+        return f"{sign}0.{'0' * -power}{digits}"
+    return f"{sign}{digits.ljust(power, '0')[:power]}.{digits[power:] or '0'}"
+
+
+def as_double(value):
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
 def bits_of(kind, value):
     """A number as its type has it in memory."""
+    if kind == "long double":
+        kind, value = "double", as_double(value)
     if kind in ("float", "double"):
         code = kind[0]
         return struct.unpack({"f": "<I", "d": "<Q"}[code], struct.pack("<" + code, value))[0]
@@ -120,7 +166,7 @@ TYPES = {
     "enum small": (lambda odd: odd.choice([0, 200, 17]), lambda value: {0: "NONE", 200: "MOST"}.get(value, str(value))),
     "void *": (number(0, (1 << 47) - 1), pointer), "struct unknown *": (number(0, (1 << 47) - 1), pointer),
     "text": (lambda odd: odd.choice(TEXTS), quoted), "char *": (lambda odd: odd.choice(TEXTS), quoted),
-    "float": real("f"), "double": real("d"), "long double": None, "__int128": None,
+    "float": real("f"), "double": real("d"), "long double": (draw_long_double, None), "__int128": None,
 }
 
 
@@ -143,6 +189,7 @@ MEMBERS = {
     "struct bits": (("a", "unsigned:3"), ("b", "unsigned:20"), ("c", "long:40")),
     "struct wide": (("name", "text"), ("at", (("x", "short"), ("y", "char"))), ("c", "enum color"), ("real", "float"),
                     ("tag", "tag"), ("on", "_Bool"), ("low", "int:5"), ("p", "void *")),
+    "struct precise": (("l", "long double"), ("i", "int")),
     "struct boxes": (("at", "struct pair[2]"), ("n", "int")),
     "struct grid": (("m", "short[2][3]"), ("names", "tag[2]"), ("p", "struct point[2]")),
     "struct inner": (("p", "struct point[2]"), ("c", "char"), ("low", "unsigned:3")),
@@ -172,14 +219,16 @@ def draw_any(odd, kind):
     return {name: draw_any(odd, inner) for name, inner in members_of(kind)}
 
 
-def show_any(kind, value):
+def show_any(kind, value, cpu="x86_64"):
+    if kind == "long double":
+        return show_long_double(value, 64 if cpu == "x86_64" else 113)
     if kind == "union either":
         return f"{{a={value}, b={TYPES['float'][1](struct.unpack('<f', struct.pack('<I', value & 0xffffffff))[0])}}}"
     if array_of(kind):
-        return "{" + ", ".join(show_any(array_of(kind)[0], one) for one in value) + "}"
+        return "{" + ", ".join(show_any(array_of(kind)[0], one, cpu) for one in value) + "}"
     if not members_of(kind):
         return TYPES[kind][1](value)
-    return "NULL" if value == 0 else "{" + ", ".join(f"{name}={show_any(inner, value[name])}" for name, inner in members_of(kind)) + "}"
+    return "NULL" if value == 0 else "{" + ", ".join(f"{name}={show_any(inner, value[name], cpu)}" for name, inner in members_of(kind)) + "}"
 
 
 def initial(kind, value):
@@ -219,7 +268,9 @@ def literal(kind, value):
         return quoted(value)
     if ":" in kind:
         return str(value)
-    if kind in ("float", "double"):
+    if kind == "long double" and isinstance(value, Fraction):
+        return f"{'-' if value < 0 else ''}0x{abs(value.numerator):x}.p-{value.denominator.bit_length() - 1}L"
+    if kind in ("float", "double", "long double"):
         return "__builtin_nan(\"\")" if value != value else str(value).replace("inf", "__builtin_inf()") if value in (
             float("inf"), float("-inf")) else value.hex()
     return f"({kind})0x{value & (1 << 64) - 1:x}ull"
@@ -234,6 +285,8 @@ def log_of(place, kind):
     if kind in ("float", "double"):
         word = "unsigned" if kind == "float" else "unsigned long"
         return f'{{ {word} w; __builtin_memcpy(&w, &{place}, sizeof(w)); printf(" %lx", (unsigned long)w); }}'
+    if kind == "long double":
+        return f'{{ double d = (double){place}; unsigned long w; __builtin_memcpy(&w, &d, sizeof(w)); printf(" %lx", w); }}'
     if kind == "union either":
         return f'printf(" %lx", {place}.a);'
     if TYPES[kind]:
@@ -323,7 +376,8 @@ def check_log(functions, text):
 
 
 class Tally:
-    def __init__(self):
+    def __init__(self, cpu="x86_64"):
+        self.cpu = cpu
         self.shown, self.missing, self.untyped, self.uncertain = 0, 0, 0, 0
 
     def compare(self, where, kind, value, text, must=False, crowded=False):
@@ -333,13 +387,13 @@ class Tally:
         if kind not in SHOWN:
             self.untyped += 1
         elif told:
-            expect(not must or crowded and text in ("(struct)", "(union)"), f"{where}: {kind} is not available: {text}")
+            expect(not must or crowded and text in ("(struct)", "(union)", "(long double)"), f"{where}: {kind} is not available: {text}")
             self.missing += 1
             self.uncertain += text == "(uncertain)"
         elif crowded and members_of(kind) and value and re.fullmatch(r"0x[0-9a-f]+|&[\w.]+", text):
             self.missing += 1
         else:
-            wanted = show_any(kind, value)
+            wanted = show_any(kind, value, self.cpu)
             # A record has room for so many members.
             cut = text.endswith(", ...}") and wanted.startswith(text[:-len(", ...}")].rstrip("}"))
             expect(text == wanted or cut, f"{where}: {kind} is shown as {text}, and is {wanted}")
@@ -360,8 +414,8 @@ def recorded(case):
 
 
 # Results of which no register is sure to have the address at the return.
-LARGE = ("struct wide", "struct large", "struct boxes", "struct grid", "struct deep")
-IN_MEMORY = {"x86_64": (), "aarch64": LARGE, "riscv64": (*LARGE, "struct space")}
+LARGE = ("struct precise", "struct wide", "struct large", "struct boxes", "struct grid", "struct deep")
+IN_MEMORY = {"x86_64": ("long double",), "aarch64": ("long double", *LARGE), "riscv64": (*LARGE, "struct space")}
 
 
 def compare(case, functions, unoptimized, tally):
@@ -373,7 +427,7 @@ def compare(case, functions, unoptimized, tally):
             expect(len(arguments) == 2, f"{where}: {len(arguments)} calls have arguments")
         parts = [part for kind in function.kinds for part in parts_of("", kind)]
         # A record has room for 32 values, members among them, and for 192 bytes of structures.
-        crowded = len(parts) + len(function.kinds) > 32 or 8 * len(parts) > 192
+        crowded = len(parts) + len(function.kinds) > 32 or 8 * sum(3 if part[1] == "long double" else 1 for part in parts) > 192
         pattern = ", ".join(rf"a{i}=(.*)" for i in range(len(function.kinds)))
         for (drawn, result), text in zip(function.calls, arguments):
             match = re.fullmatch(pattern, text)
@@ -381,6 +435,8 @@ def compare(case, functions, unoptimized, tally):
             for i, (kind, value) in enumerate(zip(function.kinds, drawn)):
                 # Compilers differ in where an __int128 lies on the stack, and so in where all behind it lie.
                 lost = "__int128" in function.kinds[:i] and match.group(i + 1) == "(place)"
+                # AArch64 has it in a register of which half is seen.
+                lost |= kind == "long double" and case.cpu.name == "aarch64"
                 tally.compare(f"{where}, a{i}", kind, value, match.group(i + 1), unoptimized and not lost, crowded)
         for (drawn, result), text in zip(function.calls, results):
             gone = function.result in IN_MEMORY[case.cpu.name]
@@ -425,7 +481,7 @@ def random_signatures(seed, builds, count=40, options=()):
             done = case.record([program], ["-a", *options], log=False)
             expect(done.status == 0, f"{done.status}: {done.stderr}")
             check_log(functions, done.stdout)
-            tally = Tally()
+            tally = Tally(case.cpu.name)
             # Of Clang's DWARF before 5 nobody can tell that it has not optimized.
             compare(case, functions, level == "-O0" and (compiler == "gcc" or "-gdwarf-4" not in more), tally)
             all_shown = tally.shown + tally.missing

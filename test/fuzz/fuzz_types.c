@@ -104,7 +104,8 @@ static void check_look(const struct type_look *look)
 	fuzz_expect(strlen(look->type) < TYPES_NAME_MAX, "a type's text has an end");
 	fuzz_expect(look->kind != TYPE_OTHER || look->why, "what cannot be shown has a reason");
 	fuzz_expect(look->kind != TYPE_ENUM || look->names, "an enumeration has names, if none are in it");
-	fuzz_expect(look->size <= 8 || look->kind == TYPE_CHARS || look->kind == TYPE_ARRAY,
+	fuzz_expect(look->size <= 8 || look->kind == TYPE_CHARS || look->kind == TYPE_ARRAY ||
+			    (look->kind == TYPE_LONG_DOUBLE && look->size <= 16),
 		    "a number has eight bytes at the most");
 }
 

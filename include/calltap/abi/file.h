@@ -228,7 +228,11 @@ struct calltap_file_late {
 #define CALLTAP_FIELD_ENUM 1024u
 /* With TEXT, behind the event's bytes: a value that is not available; `more` says why. */
 #define CALLTAP_FIELD_MISSING 2048u
-#define CALLTAP_FIELD_FLOAT   4096u /* a number of 4 or 8 bytes is a float or a double (IEEE 754) */
+/*
+ * A number of 4 or 8 bytes is a float or a double (IEEE 754).  With TEXT and MISSING, for readers that do not know it,
+ * a long double: of 10 bytes x86's, of 16 bytes IEEE 754's binary128.
+ */
+#define CALLTAP_FIELD_FLOAT 4096u
 /*
  * A structure: the fields behind it whose names begin with its own and a point are its members; a name with two points
  * is of a structure within.  As a number it is the address that the structure was read from, and its bit of FAULTS says

@@ -451,7 +451,10 @@ static void put_value(const struct values_output *values, const struct trace_fie
 	size_t left = field->offset < values->used ? values->used - field->offset : 0;
 	const unsigned char *bytes = values->bytes + (left ? field->offset : 0);
 
-	if (field->flags & CALLTAP_FIELD_MISSING) {
+	if (shown_is_long_double(field)) {
+		if (field->size <= left)
+			shown_long_double(values->out, field, values->bytes);
+	} else if (field->flags & CALLTAP_FIELD_MISSING) {
 		shown_put(values->out, "(%s)", field->more);
 	} else if (is_variant(field)) {
 		put_variant_name(values->out, field, values->bytes, values->used);
@@ -558,7 +561,7 @@ static void put_optional(struct values_output *values, const char *prefix, size_
 /* Does the field lie behind what is there of an element? */
 static bool is_behind(const struct values_output *values, const struct trace_field *field)
 {
-	return values->nest && !(field->flags & CALLTAP_FIELD_MISSING) &&
+	return values->nest && (!(field->flags & CALLTAP_FIELD_MISSING) || shown_is_long_double(field)) &&
 	       (field->offset > values->used || field->size > values->used - field->offset);
 }
 
@@ -746,7 +749,7 @@ static void tell_value(const struct values_output *values, const struct trace_ev
 	value->name = field->name;
 	value->kind = TRACE_VALUE_NONE;
 	value->text[0] = 0;
-	if (field->flags & CALLTAP_FIELD_MISSING || missing)
+	if ((field->flags & CALLTAP_FIELD_MISSING && !shown_is_long_double(field)) || missing)
 		return;
 	if (field->flags & CALLTAP_FIELD_PLACED && !element_of(values, field)) {
 		value->kind =
@@ -765,7 +768,9 @@ static void tell_value(const struct values_output *values, const struct trace_ev
 		return;
 	}
 	put_value(&one, field);
-	if (field->flags & CALLTAP_FIELD_TEXT)
+	if (shown_is_long_double(field) && value->text[0])
+		value->kind = kind_of(field, value->text);
+	else if (field->flags & CALLTAP_FIELD_TEXT)
 		value->kind = field->flags & CALLTAP_FIELD_GROUP ? TRACE_VALUE_NONE : TRACE_VALUE_TEXT;
 	else if (value->text[0])
 		value->kind = kind_of(field, value->text);

@@ -208,3 +208,11 @@ void shown_number(struct shown *out, const struct trace_field *field, const unsi
 		shown_put(out, field->flags & CALLTAP_FIELD_HEX ? "0x%" PRIx64 : "%" PRIu64, value);
 	}
 }
+
+void shown_long_double(struct shown *out, const struct trace_field *field, const unsigned char *bytes)
+{
+	char text[LONG_DOUBLE_TEXT];
+
+	long_double_text(text, bytes + field->offset, field->size);
+	shown_put(out, "%s", text);
+}

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "long_double.h"
 #include "reader.h"
 
 /* Text that is being made; what has no room is left out. */
@@ -49,6 +50,15 @@ static inline uint64_t shown_bits(const struct trace_field *field, const unsigne
 	memcpy(&value, bytes + field->offset, field->size);
 	return value;
 }
+
+/* A long double, which readers before it take for a value that is not available. */
+static inline bool shown_is_long_double(const struct trace_field *field)
+{
+	const uint32_t flags = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING | CALLTAP_FIELD_FLOAT;
+
+	return (field->flags & flags) == flags && long_double_has_size(field->size);
+}
+void shown_long_double(struct shown *out, const struct trace_field *field, const unsigned char *bytes);
 
 /* Print the number of a field that lies within the event's bytes. */
 void shown_number(struct shown *out, const struct trace_field *field, const unsigned char *bytes);

@@ -6,6 +6,7 @@
  */
 #include <dwarf.h>
 #include <errno.h>
+#include <gelf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,14 +111,28 @@ static bool is_number_size(uint64_t size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-/* A long double is in no register that is seen. */
+static bool is_of_x86(Dwarf_Die *type)
+{
+	Dwarf *dwarf = dwarf_cu_getdwarf(type->cu);
+	GElf_Ehdr head;
+
+	return dwarf && dwarf_getelf(dwarf) && gelf_getehdr(dwarf_getelf(dwarf), &head) && head.e_machine == EM_X86_64;
+}
+
 static void look_at_float(struct type_look *look, Dwarf_Die *type, uint64_t size)
 {
 	const char *name = type_name(type);
 
 	look->kind = size == 4 || size == 8 ? TYPE_FLOAT : TYPE_OTHER;
-	if (look->kind == TYPE_OTHER)
-		look->why = name && !strcmp(name, "long double") ? "long double" : "float";
+	if (look->kind == TYPE_FLOAT)
+		return;
+	look->why = name && !strcmp(name, "long double") ? "long double" : "float";
+	if (!name || size != 16 ||
+	    (strcmp(name, "long double") != 0 && strcmp(name, "_Float128") != 0 && strcmp(name, "__float128") != 0))
+		return;
+	look->kind = TYPE_LONG_DOUBLE;
+	look->size = name[0] == 'l' && is_of_x86(type) ? 10 : 16;
+	look->why = NULL;
 }
 
 static void look_at_base(struct type_look *look, Dwarf_Die *type, uint64_t size)

@@ -39,9 +39,10 @@ enum type_kind {
 	TYPE_CHAR,
 	TYPE_ENUM,
 	TYPE_POINTER,
-	TYPE_FLOAT, /* a float or a double */
-	TYPE_TEXT,  /* the address of a char: what lies there up to its NUL */
-	TYPE_CHARS, /* of members: an array of char, a text that ends with it or before */
+	TYPE_FLOAT,	  /* a float or a double */
+	TYPE_LONG_DOUBLE, /* of 10 bytes x86\'s extended format, of 16 binary128 */
+	TYPE_TEXT,	  /* the address of a char: what lies there up to its NUL */
+	TYPE_CHARS,	  /* of members: an array of char, a text that ends with it or before */
 	/* A class, or the address of one, that says where a text is and how long, or a list of `element`: std::string.
 	 */
 	TYPE_VIEW,

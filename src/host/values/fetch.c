@@ -213,6 +213,17 @@ static void put_view(struct fetch *out, const struct spec *spec, uint32_t index,
 	put_store(out, out->places[index], BPF_REG_0, 4);
 }
 
+/* The bytes that lie where the offsets lead. */
+static void put_bytes_there(struct fetch *out, const struct spec *spec, uint32_t index, uint32_t registers)
+{
+	struct spec_field address = spec->fields[index];
+	struct fetched fetched = {out, index};
+
+	address.type = SPEC_STRING; /* its last offset leads to them */
+	put_fetch(out, &address, registers, put_read, &fetched);
+	put_bytes(out, out->places[index], spec->fields[index].size, 0, index);
+}
+
 static void put_field(struct fetch *out, const struct spec *spec, uint32_t index, uint32_t registers)
 {
 	const struct spec_field *field = &spec->fields[index];
@@ -225,7 +236,11 @@ static void put_field(struct fetch *out, const struct spec *spec, uint32_t index
 	}
 	if (field->type == SPEC_MISSING || (field->within && !text))
 		return;
-	if (field->type == SPEC_GROUP) {
+	if (field->type == SPEC_LONG_DOUBLE && field->offset_count) {
+		put_bytes_there(out, spec, index, registers);
+		return;
+	}
+	if (field->type == SPEC_GROUP || field->type == SPEC_LONG_DOUBLE) {
 		put_group(out, spec, index, registers);
 		return;
 	}
@@ -252,7 +267,8 @@ static bool is_of_numbers(const struct spec *spec)
 {
 	for (uint32_t i = 0; i < spec->count; i++)
 		if (spec->fields[i].type == SPEC_STRING || spec->fields[i].type == SPEC_VIEW ||
-		    spec->fields[i].type == SPEC_GROUP || spec->fields[i].within)
+		    spec->fields[i].type == SPEC_GROUP || spec->fields[i].type == SPEC_LONG_DOUBLE ||
+		    spec->fields[i].within)
 			return false;
 	return true;
 }
@@ -286,6 +302,8 @@ static void lay_out(struct fetch *out, const struct spec *spec, uint32_t registe
 			out->places[i] = take_room(out, 4, 4);
 		else if (field->within)
 			out->places[i] = bytes_at(out, spec, field->within - 1u) + field->at;
+		else if (field->type == SPEC_LONG_DOUBLE)
+			out->places[i] = take_room(out, 16, 8);
 		else
 			out->places[i] = take_room(out, field->size, field->size);
 	}

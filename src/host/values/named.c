@@ -44,6 +44,8 @@ static const char *refusal_of(const struct spec_field *field, const struct spec_
 		return "this value is not available: -a shows why";
 	if (field->type == SPEC_CHARS || field->type == SPEC_ARRAY || field->element_count)
 		return "arrays are recorded, but not compared so far";
+	if (field->type == SPEC_LONG_DOUBLE)
+		return "a long double is recorded, but not compared so far";
 	if (field->type == SPEC_GROUP && !field->at_address)
 		return "a structure is no number; compare one of its members";
 	if (group && !group->at_address && field->at % 8 * 8 + condition_bits(field) > 64)

@@ -59,10 +59,11 @@ enum spec_type {
 	SPEC_POINTER,
 	SPEC_CHARS,
 	SPEC_GROUP,
-	SPEC_VIEW,    /* a text with a size, or a list, as a class says it */
-	SPEC_ARRAY,   /* of a structure's bytes: a list */
-	SPEC_GUARD,   /* of a structure's bytes: the value behind it is there, unless this number is `absent` */
-	SPEC_VARIANT, /* of a structure's bytes: its name tells which of the members behind it are there */
+	SPEC_VIEW,	  /* a text with a size, or a list, as a class says it */
+	SPEC_ARRAY,	  /* of a structure's bytes: a list */
+	SPEC_GUARD,	  /* of a structure's bytes: the value behind it is there, unless this number is `absent` */
+	SPEC_VARIANT,	  /* of a structure's bytes: its name tells which of the members behind it are there */
+	SPEC_LONG_DOUBLE, /* of 10 bytes, or of 16 */
 	SPEC_MISSING
 };
 

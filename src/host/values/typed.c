@@ -179,11 +179,22 @@ static int put_missing(struct spec_field *field, const char *why)
 }
 
 static const uint8_t spec_types[] = {
-	[TYPE_UNSIGNED] = SPEC_UNSIGNED, [TYPE_SIGNED] = SPEC_SIGNED,	[TYPE_BOOL] = SPEC_BOOL,
-	[TYPE_CHAR] = SPEC_CHAR,	 [TYPE_ENUM] = SPEC_ENUM,	[TYPE_POINTER] = SPEC_POINTER,
-	[TYPE_TEXT] = SPEC_STRING,	 [TYPE_FLOAT] = SPEC_FLOAT,	[TYPE_CHARS] = SPEC_CHARS,
-	[TYPE_ARRAY] = SPEC_ARRAY,	 [TYPE_VIEW] = SPEC_VIEW,	[TYPE_GUARD] = SPEC_GUARD,
-	[TYPE_STRUCT] = SPEC_GROUP,	 [TYPE_VARIANT] = SPEC_VARIANT, [TYPE_OTHER] = SPEC_MISSING,
+	[TYPE_UNSIGNED] = SPEC_UNSIGNED,
+	[TYPE_SIGNED] = SPEC_SIGNED,
+	[TYPE_BOOL] = SPEC_BOOL,
+	[TYPE_CHAR] = SPEC_CHAR,
+	[TYPE_ENUM] = SPEC_ENUM,
+	[TYPE_POINTER] = SPEC_POINTER,
+	[TYPE_TEXT] = SPEC_STRING,
+	[TYPE_FLOAT] = SPEC_FLOAT,
+	[TYPE_CHARS] = SPEC_CHARS,
+	[TYPE_ARRAY] = SPEC_ARRAY,
+	[TYPE_VIEW] = SPEC_VIEW,
+	[TYPE_GUARD] = SPEC_GUARD,
+	[TYPE_LONG_DOUBLE] = SPEC_LONG_DOUBLE,
+	[TYPE_STRUCT] = SPEC_GROUP,
+	[TYPE_VARIANT] = SPEC_VARIANT,
+	[TYPE_OTHER] = SPEC_MISSING,
 };
 
 static int put_elements(struct spec_field *field, const struct type_look *look, const char *name);
@@ -210,8 +221,8 @@ static int put_within(struct spec_field *field, const struct type_member *member
 
 	if (snprintf(whole, sizeof(whole), "%s%s%s", name, name[0] ? "." : "", member->name) >= (int)sizeof(whole))
 		return 0;
-	if (look->kind == TYPE_OTHER) {
-		snprintf(why, sizeof(why), "%s", look->why);
+	if (look->kind == TYPE_OTHER || look->kind == TYPE_LONG_DOUBLE) {
+		snprintf(why, sizeof(why), "%s", look->why ? look->why : "long double");
 		element.more = why;
 	}
 	ret = spec_add_element(field, &element);
@@ -273,6 +284,10 @@ static int put_look(struct spec_field *field, const struct type_look *look)
 	field->cut = look->cut;
 	field->view = (struct spec_view){look->view.how,     look->view.size,	    look->view.address_at,
 					 look->view.size_at, look->view.size_bytes, 0};
+	if (look->kind == TYPE_LONG_DOUBLE) {
+		field->more = strdup("long double");
+		return field->more ? 0 : -ENOMEM;
+	}
 	if (look->kind != TYPE_ENUM && look->kind != TYPE_GUARD && look->kind != TYPE_VARIANT)
 		return put_element(field, look);
 	if (look->kind == TYPE_GUARD)
@@ -325,6 +340,8 @@ static void place_result(struct spec_field *field, const struct type_value *valu
 	field->step = value->step;
 }
 
+#define LONG_DOUBLE_ROOM 16u /* bytes beside those of any number */
+
 /* What is left for structures. */
 struct room {
 	uint32_t rows, bytes;
@@ -376,6 +393,17 @@ static int put_member(struct spec *out, const struct spec_field *group, uint32_t
 	return put_look(field, &member->look);
 }
 
+/* A long double takes more room than other numbers do. */
+static int take_room(struct spec_field *field, struct room *room)
+{
+	if (field->type != SPEC_LONG_DOUBLE)
+		return 0;
+	if (room->bytes < LONG_DOUBLE_ROOM)
+		return put_missing(field, "long double");
+	room->bytes -= LONG_DOUBLE_ROOM;
+	return 0;
+}
+
 /* A field of a structure's address, or of a structure, is to have the members behind it. */
 static int put_members(struct spec *out, const struct type_value *value, struct room *room)
 {
@@ -418,6 +446,8 @@ static int put_result(struct spec *out, const struct type_value *value, const ch
 	snprintf(field->name, sizeof(field->name), "%s", name);
 	ret = put_field(field, value, 0);
 	place_result(field, value);
+	if (!ret)
+		ret = take_room(field, room);
 	return ret ? ret : put_members(out, value, room);
 }
 
@@ -432,6 +462,8 @@ static int put_argument(struct spec *out, const struct type_value *value, const 
 	field->second_argument = value->second_on_stack ? (uint8_t)(registers + 1) : value->second_register;
 	field->second_vector = value->second_vector;
 	field->step = value->step;
+	if (!ret)
+		ret = take_room(field, room);
 	return ret ? ret : put_members(out, value, room);
 }
 
@@ -543,6 +575,8 @@ static int put_end(struct follower *follower, struct spec_field *field, const st
 	_Static_assert(SPEC_OFFSETS > TYPES_STEPS, "a text may be one farther");
 	if (asked->has_type)
 		put_own_type(field, asked, value->look.kind, path->count);
+	else if (field->type == SPEC_LONG_DOUBLE)
+		return take_room(field, &follower->room);
 	else if (follower->use == TYPED_FOR_SHOW)
 		return put_members(follower->out, value, &follower->room);
 	return 0;
@@ -646,7 +680,9 @@ int typed_follow(struct spec *out, const struct typed_function *of, bool result,
 			ret = put_path(&follower, &asked->fields[i]);
 		else
 			out->fields[out->count++] = asked->fields[i]; /* a FETCH owns nothing */
-		if (!ret && use != TYPED_FOR_SHOW && asked->fields[i].path && out->fields[i].type == SPEC_MISSING) {
+		if (!ret && use != TYPED_FOR_SHOW && asked->fields[i].path &&
+		    (out->fields[i].type == SPEC_MISSING ||
+		     (use == TYPED_FOR_COUNT && out->fields[i].type == SPEC_LONG_DOUBLE))) {
 			snprintf(why, TYPED_WHY, "%s is not available (%s)", asked->fields[i].path,
 				 out->fields[i].more);
 			ret = -EINVAL;

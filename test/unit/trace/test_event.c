@@ -478,6 +478,47 @@ static void variants_have_a_text(void **state)
 			    cases[i].text);
 }
 
+/* x86's and binary128, the shortest that reads back. */
+static void long_doubles_have_a_text(void **state)
+{
+	static const struct {
+		uint32_t size;
+		uint64_t high, low; /* of 10 bytes, `high` has the upper two */
+		const char *text;
+	} cases[] = {
+		{10, 0, 0, "0.0"},
+		{10, 0x8000, 0, "-0.0"},
+		{10, 0x3fff, 0x8000000000000000, "1.0"},
+		{10, 0x3ffb, 0xcccccccccccccccd, "0.1"},
+		{10, 0xbffd, 0xaaaaaaaaaaaaaaab, "-0.33333333333333333334"},
+		{10, 0x7ffe, 0xffffffffffffffff, "1.189731495357231765e+4932"},
+		{10, 0, 1, "4e-4951"},
+		{10, 0x7fff, 0x8000000000000000, "inf"},
+		{10, 0xffff, 0xc000000000000000, "nan"},
+		{10, 0x3fff, 0x4000000000000000, "nan"}, /* no number of x86's */
+		{16, 0x3fff000000000000, 0, "1.0"},
+		{16, 0x3ffb999999999999, 0x999999999999999a, "0.1"},
+		{16, 0x3ffd555555555555, 0x5555555555555555, "0.3333333333333333333333333333333333"},
+		{16, 0x7ffeffffffffffff, 0xffffffffffffffff, "1.189731495357231765085759326628007e+4932"},
+		{16, 0, 1, "6e-4966"},
+		{16, 0xffff000000000000, 0, "-inf"},
+		{16, 0x7fff800000000000, 0, "nan"},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct row row = {"x", 0, cases[i].size,
+					CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING | CALLTAP_FIELD_FLOAT,
+					"long double"};
+		unsigned char bytes[21] = {0};
+		char text[100];
+
+		memcpy(bytes, &cases[i].low, 8);
+		memcpy(bytes + 8, &cases[i].high, cases[i].size - 8);
+		snprintf(text, sizeof(text), "x=%s", cases[i].text);
+		expect_text(&row, 1, bytes, cases[i].size, text);
+	}
+}
+
 /* Rows that describe lists in lists for ever, or what is not there, end in a word. */
 static void broken_lists_have_an_end(void **state)
 {
@@ -560,6 +601,7 @@ int main(void)
 		cmocka_unit_test(lists_of_structures_have_a_text),
 		cmocka_unit_test(broken_lists_have_an_end),
 		cmocka_unit_test(variants_have_a_text),
+		cmocka_unit_test(long_doubles_have_a_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

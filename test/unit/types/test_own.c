@@ -296,7 +296,8 @@ static void a_long_double_is_no_result_in_memory(void **state)
 {
 	read_function("types_test_x87");
 	assert_int_equal(function.arguments[0].in_register, 1);
-	assert_string_equal(function.result.missing, "long double");
+	assert_string_equal(function.result.missing, "registers");
+	assert_int_equal(function.result.look.kind, TYPE_LONG_DOUBLE);
 	read_function("types_test_wrapped");
 	assert_int_equal(function.arguments[0].in_register, 1);
 }
