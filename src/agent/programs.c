@@ -29,6 +29,8 @@ static void put_helpers(uint64_t *helpers)
 	helpers[CALLTAP_HELPER_COUNT] = (uint64_t)probe_help_count;
 	helpers[CALLTAP_HELPER_FIND] = (uint64_t)probe_help_find;
 	helpers[CALLTAP_HELPER_LOOKUP] = (uint64_t)probe_help_lookup;
+	helpers[CALLTAP_HELPER_UPDATE] = (uint64_t)probe_help_update;
+	helpers[CALLTAP_HELPER_DELETE] = (uint64_t)probe_help_delete;
 	helpers[CALLTAP_HELPER_TIME] = (uint64_t)probe_help_time;
 	helpers[CALLTAP_HELPER_PID] = (uint64_t)probe_help_pid;
 	helpers[CALLTAP_HELPER_TID] = (uint64_t)probe_help_tid;

@@ -67,6 +67,13 @@ struct tallied_ranges {
 	uint64_t numberless; /* calls whose number could not be read */
 };
 
+/* Times between calls, in ticks of the trace's clock; `ranges` has them by powers of two. */
+struct tallied_spans {
+	struct tallied_sum ticks;
+	uint64_t open;				   /* begun and not ended */
+	uint64_t not_begun, begun_again, roomless; /* as in struct calltap_map */
+};
+
 #define TALLIED_FRAMES (CALLTAP_MAP_SLOTS + 1) /* numbers of frames, of which 0 is none */
 
 struct tallies {
@@ -75,6 +82,7 @@ struct tallies {
 	struct calltap_map_frame *frames; /* by their numbers, for free(); untrusted: `outer` may be anything */
 	uint64_t others;		  /* calls for whose values there was no room */
 	struct tallied_ranges ranges;
+	struct tallied_spans spans;
 };
 
 #endif

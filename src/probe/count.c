@@ -1,6 +1,8 @@
 /*
- * Helpers COUNT, FIND and LOOKUP (count.h): called by programs.  Context: probe.
+ * Helpers COUNT, FIND, LOOKUP, UPDATE and DELETE (count.h): called by programs.  Context: probe.
  */
+#include <asm/errno.h>
+
 #include <base/mem.h>
 #include <calltap/abi/control.h>
 #include <probe/count.h>
@@ -95,4 +97,36 @@ uint64_t probe_help_lookup(uint64_t number, const void *index)
 
 	__builtin_memcpy(&at, index, sizeof(at));
 	return map ? (uint64_t)map_lookup(map, (uint32_t)number, at, lane_of(probe_self())) : 0;
+}
+
+/* Has the map keys of that size in this process? */
+static struct calltap_map *spans_of(uint64_t number, uint64_t size)
+{
+	return number == CALLTAP_MAP_SPANS && size == CALLTAP_MAP_SPAN_KEY ? probe_counts() : NULL;
+}
+
+uint64_t probe_help_update(uint64_t number, const void *key, uint64_t size, uint64_t value)
+{
+	struct calltap_map *map = spans_of(number, size);
+	uint64_t words[2];
+
+	if (!map)
+		return (uint64_t)-EINVAL;
+	__builtin_memcpy(words, key, sizeof(words));
+	return map_begin(map, words, value) ? 0 : (uint64_t)-ENOSPC;
+}
+
+uint64_t probe_help_delete(uint64_t number, const void *key, uint64_t size, void *to, uint64_t to_size)
+{
+	struct calltap_map *map = spans_of(number, size);
+	uint64_t words[2], value = 0;
+	bool found;
+
+	memset(to, 0, to_size); /* all of it is written, as the verifier has it */
+	if (!map || to_size != sizeof(value))
+		return (uint64_t)-EINVAL;
+	__builtin_memcpy(words, key, sizeof(words));
+	found = map_end(map, words, &value);
+	__builtin_memcpy(to, &value, sizeof(value));
+	return found ? 0 : (uint64_t)-ENOENT;
 }

@@ -8,6 +8,7 @@
 #ifndef PROBE_MAPS_H
 #define PROBE_MAPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <calltap/abi/maps.h>
@@ -25,5 +26,9 @@ void map_count_newest(struct calltap_map *map, const uint64_t key[CALLTAP_MAP_KE
  * none.  What it holds may change at any time.
  */
 void *map_lookup(struct calltap_map *map, uint32_t number, uint32_t index, uint32_t lane);
+/* spans.c.  A span with the key begins: it has the value until it ends.  False: there is no room, which is counted. */
+bool map_begin(struct calltap_map *map, const uint64_t key[2], uint64_t value);
+/* It ends: *value is what it began with.  False: there is none, which is counted, and *value is 0. */
+bool map_end(struct calltap_map *map, const uint64_t key[2], uint64_t *value);
 
 #endif

@@ -85,6 +85,14 @@ static uint64_t run_lookup(void *data, const uint64_t arguments[BPF_ARGUMENTS])
 	return *(const uint32_t *)(uintptr_t)arguments[1] & 1 ? (uintptr_t)value : 0;
 }
 
+static uint64_t run_delete(void *data, const uint64_t arguments[BPF_ARGUMENTS])
+{
+	(void)data;
+	fuzz_expect(arguments[4] == sizeof(uint64_t), "a number has room");
+	*(uint64_t *)(uintptr_t)arguments[3] = arguments[1];
+	return arguments[1] & 16 ? (uint64_t)-ENOENT : 0;
+}
+
 static const struct bpf_machine *machine(void)
 {
 	static struct bpf_helper helpers[CALLTAP_HELPERS];
@@ -107,6 +115,8 @@ static const struct bpf_machine *machine(void)
 	helpers[CALLTAP_HELPER_COUNT].run = run_write;
 	helpers[CALLTAP_HELPER_FIND].run = run_caller;
 	helpers[CALLTAP_HELPER_LOOKUP].run = run_lookup;
+	helpers[CALLTAP_HELPER_UPDATE].run = run_caller;
+	helpers[CALLTAP_HELPER_DELETE].run = run_delete;
 	own = fetch_machine;
 	own.helpers = helpers;
 	return &own;
@@ -148,7 +158,7 @@ static void try_fetch(const struct fetch *fetch, bool counts)
 {
 	static uint8_t code[CODE_MAX];
 	struct calltap_diag diag = {0};
-	static const uint64_t maps[CALLTAP_MAPS] = {0, 1};
+	static const uint64_t maps[CALLTAP_MAPS] = {0, 1, 2};
 	struct bpf_compile job = {.insns = fetch->insns, .helpers_at = -4096, .maps = maps, .bare = true};
 	size_t length;
 	int ret;
@@ -188,6 +198,14 @@ static void try_program(const struct spec *spec, const struct condition *conditi
 	}
 	if (!result) {
 		fetch_compile_count(&fetch, FETCH_AWAIT, spec ? spec : &none, REGISTERS, condition, &all[0]);
+		try_fetch(&fetch, true);
+	}
+	if (spec && spec->count == 1 && bucket_suits(&spec->fields[0])) {
+		struct spec ending = *spec; /* of a span; a beginning's program has less */
+
+		ending.span = SPEC_ENDS;
+		fetch_compile_count(&fetch, result ? FETCH_COUNT_RESULT : FETCH_COUNT, &ending, REGISTERS, condition,
+				    &all[1]);
 		try_fetch(&fetch, true);
 	}
 	if (spec && spec->count && bucket_suits(&spec->fields[spec->count - 1])) {

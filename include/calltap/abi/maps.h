@@ -17,6 +17,10 @@
  *
  * Behind the keys lie arrays, of which programs look up a value by its index (helper LOOKUP).  A value is there once
  * for each lane, and programs change it by atomic instructions alone: so all lanes' values together are the value.
+ *
+ * Spans are a hash of keys that come and go: helper UPDATE gives a key a value, and helper DELETE takes the key away
+ * and tells the value.  A span's slot is empty, then claimed by who writes its key and value, then ready, then empty
+ * again; its state has a number that each step raises.
  */
 #ifndef CALLTAP_ABI_MAPS_H
 #define CALLTAP_ABI_MAPS_H
@@ -33,6 +37,7 @@
 enum calltap_map_number {
 	CALLTAP_MAP_RANGES, /* CALLTAP_MAP_RANGES_MAX counts of 8 bytes: how many numbers were in which range */
 	CALLTAP_MAP_SUMS,   /* a struct calltap_map_sum for each slot, of the numbers that came with its key */
+	CALLTAP_MAP_SPANS,  /* no array: keys of CALLTAP_MAP_SPAN_KEY bytes, with values of 8 bytes */
 	CALLTAP_MAPS
 };
 
@@ -51,6 +56,19 @@ struct calltap_map_sum {
 	uint64_t has_sign;   /* 1: the numbers have one */
 	uint64_t reserved;
 };
+
+/* What has begun and has not ended. */
+struct calltap_map_span {
+	uint64_t state; /* an enum calltap_map_span_state, and above it how often the slot has changed */
+	uint64_t key[2];
+	uint64_t value;
+};
+
+enum calltap_map_span_state { CALLTAP_MAP_SPAN_EMPTY, CALLTAP_MAP_SPAN_CLAIMED, CALLTAP_MAP_SPAN_READY };
+
+#define CALLTAP_MAP_SPAN_KIND	3u /* the bits of that in the state */
+#define CALLTAP_MAP_SPAN_KEY	16u
+#define CALLTAP_MAP_SPAN_PROBES 16u /* slots that a span may be in, from the one of its key's hash on */
 
 /* A slot's state.  Ready: the upper bytes of the key's hash, its size, and this. */
 #define CALLTAP_MAP_CLAIMED   1u
@@ -99,14 +117,19 @@ struct calltap_map {
 	uint64_t others; /* calls whose key had no room, or has none any more */
 	uint64_t reserved[7];
 	uint64_t taken; /* with CALLTAP_COUNTS_NEWEST: how many slots were taken so far, over and over */
-	uint64_t reserved_too[503];
+	uint64_t reserved_too[7];
+	/* Of spans: ends without a beginning, beginnings before the end of another one, and beginnings without room. */
+	uint64_t not_begun, begun_again, roomless;
+	uint64_t reserved_last[493];
 	struct calltap_map_slot slots[CALLTAP_MAP_SLOTS];
 	uint64_t counts[CALLTAP_MAP_LANES][CALLTAP_MAP_SLOTS];
 	uint64_t ranges[CALLTAP_MAP_LANES][CALLTAP_MAP_RANGES_MAX];
 	uint64_t used[CALLTAP_MAP_SLOTS]; /* with CALLTAP_COUNTS_NEWEST: what `taken` was at the slot's last call */
 	struct calltap_map_sum sums[CALLTAP_MAP_LANES][CALLTAP_MAP_SLOTS];
+	struct calltap_map_span spans[CALLTAP_MAP_SLOTS];
 };
 
+_Static_assert(sizeof(struct calltap_map_span) == 32, "ABI");
 _Static_assert(sizeof(struct calltap_map_sum) == 64, "a cache line of the thread's own");
 _Static_assert(sizeof(struct calltap_map_slot) == 128 && sizeof(struct calltap_map) % 4096 == 0, "ABI");
 

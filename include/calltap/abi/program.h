@@ -97,6 +97,16 @@ enum calltap_helper {
 	 * room, and the call is counted as one of the others, or this process counts nothing.
 	 */
 	CALLTAP_HELPER_FIND,
+	/*
+	 * (map, key, size of it, number): the key has the number from now on, in the map CALLTAP_MAP_SPANS.  0;
+	 * -ENOSPC: there is no room; -EINVAL: the map has no such keys, or this process counts nothing.
+	 */
+	CALLTAP_HELPER_UPDATE,
+	/*
+	 * (map, key, size of it, to, size): take the key out of that map; its number goes to the 8 bytes at `to`.  0;
+	 * -ENOENT: there is no such key, and `to` is all zeros; -EINVAL as above.
+	 */
+	CALLTAP_HELPER_DELETE,
 	CALLTAP_HELPERS
 };
 

@@ -13,8 +13,9 @@
 #include "code.h"
 
 /* What `map N` gives: helpers take the number itself. */
-static const uint64_t map_numbers[] = {
-	[CALLTAP_MAP_RANGES] = CALLTAP_MAP_RANGES, [CALLTAP_MAP_SUMS] = CALLTAP_MAP_SUMS};
+static const uint64_t map_numbers[] = {[CALLTAP_MAP_RANGES] = CALLTAP_MAP_RANGES,
+				       [CALLTAP_MAP_SUMS] = CALLTAP_MAP_SUMS,
+				       [CALLTAP_MAP_SPANS] = CALLTAP_MAP_SPANS};
 _Static_assert(sizeof(map_numbers) / sizeof(map_numbers[0]) == CALLTAP_MAPS, "each has one");
 
 #define CODE_MAX   (BPF_CODE_PER_INSN * FETCH_INSNS + BPF_CODE_MORE)

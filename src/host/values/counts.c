@@ -130,3 +130,14 @@ int counts_read(struct tallies *out, const struct calltap_map *map, enum counts_
 		qsort(all, out->count, sizeof(*all), compare_counts);
 	return 0;
 }
+
+void counts_read_spans(struct tallied_spans *out, const struct calltap_map *map)
+{
+	*out = (struct tallied_spans){.not_begun = __atomic_load_n(&map->not_begun, __ATOMIC_RELAXED),
+				      .begun_again = __atomic_load_n(&map->begun_again, __ATOMIC_RELAXED),
+				      .roomless = __atomic_load_n(&map->roomless, __ATOMIC_RELAXED)};
+	sum_read(&out->ticks, map, 0); /* where the programs of spans add up (fetch.c) */
+	for (uint32_t at = 0; at < CALLTAP_MAP_SLOTS; at++)
+		out->open += (__atomic_load_n(&map->spans[at].state, __ATOMIC_RELAXED) & CALLTAP_MAP_SPAN_KIND) ==
+			     CALLTAP_MAP_SPAN_READY;
+}

@@ -20,4 +20,7 @@ enum counts_kind {
 int counts_read(struct tallies *out, const struct calltap_map *map, enum counts_kind kind)
 	__attribute__((warn_unused_result));
 
+/* What is said of spans. */
+void counts_read_spans(struct tallied_spans *out, const struct calltap_map *map);
+
 #endif

@@ -145,6 +145,16 @@ static inline uint32_t put_way(struct fetch *out)
 	return out->count - 1;
 }
 
+/* The first argument of a helper that takes a map. */
+static inline void put_map(struct fetch *out, enum calltap_map_number map)
+{
+	put(out, (struct bpf_insn){.code = BPF_LD | BPF_IMM | BPF_DW,
+				   .dst_reg = BPF_REG_1,
+				   .src_reg = BPF_PSEUDO_MAP_FD,
+				   .imm = (int32_t)map});
+	put(out, (struct bpf_insn){0});
+}
+
 /*
  * Look up the thread's value at the index in a register, which the word takes: r0 is its address.  Returns the jump
  * that is taken where there is none, for put_target().
@@ -153,11 +163,7 @@ static inline uint32_t put_lookup(struct fetch *out, enum calltap_map_number map
 {
 	put(out, (struct bpf_insn){
 			 .code = BPF_STX | BPF_MEM | BPF_W, .dst_reg = BPF_FRAME, .src_reg = index, .off = WORD_AT});
-	put(out, (struct bpf_insn){.code = BPF_LD | BPF_IMM | BPF_DW,
-				   .dst_reg = BPF_REG_1,
-				   .src_reg = BPF_PSEUDO_MAP_FD,
-				   .imm = (int32_t)map});
-	put(out, (struct bpf_insn){0});
+	put_map(out, map);
 	put_move(out, BPF_REG_2, BPF_FRAME);
 	put_add(out, BPF_REG_2, WORD_AT);
 	put_call(out, CALLTAP_HELPER_LOOKUP);

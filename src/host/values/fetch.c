@@ -43,12 +43,19 @@ static const struct bpf_helper helpers[CALLTAP_HELPERS] = {
 	[CALLTAP_HELPER_LOOKUP] = {.name = "lookup",
 				   .arguments = {BPF_ARGUMENT_MAP, BPF_ARGUMENT_KEY},
 				   .result = BPF_RESULT_ENTRY},
+	[CALLTAP_HELPER_UPDATE] = {.name = "update",
+				   .arguments = {BPF_ARGUMENT_MAP, BPF_ARGUMENT_READ, BPF_ARGUMENT_SIZE,
+						 BPF_ARGUMENT_VALUE}},
+	[CALLTAP_HELPER_DELETE] = {.name = "delete",
+				   .arguments = {BPF_ARGUMENT_MAP, BPF_ARGUMENT_READ, BPF_ARGUMENT_SIZE,
+						 BPF_ARGUMENT_WRITE, BPF_ARGUMENT_SIZE}},
 	[CALLTAP_HELPER_MATCH_COMM] = {.name = "match_comm", .arguments = {BPF_ARGUMENT_READ, BPF_ARGUMENT_SIZE}},
 };
 
 static const struct bpf_map maps[CALLTAP_MAPS] = {
 	[CALLTAP_MAP_RANGES] = {.key_size = sizeof(uint32_t), .value_size = sizeof(uint64_t)},
 	[CALLTAP_MAP_SUMS] = {.key_size = sizeof(uint32_t), .value_size = sizeof(struct calltap_map_sum)},
+	[CALLTAP_MAP_SPANS] = {.key_size = CALLTAP_MAP_SPAN_KEY, .value_size = sizeof(uint64_t)},
 };
 
 const struct bpf_machine fetch_machine = {
@@ -571,10 +578,99 @@ static void put_keep_key(struct fetch *out)
 	put_target(out, none);
 }
 
+/* Bytes of the program's stack, as distances from its end. */
+enum { SPAN_KEY = -16, SPAN_PLACE = -24 };
+
+static void put_stack_store(struct fetch *out, int16_t at, uint8_t from)
+{
+	put(out,
+	    (struct bpf_insn){.code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_FRAME, .src_reg = from, .off = at});
+}
+
+static void put_stack_address(struct fetch *out, uint8_t to, int32_t at)
+{
+	put_move(out, to, BPF_FRAME);
+	put_add(out, to, at);
+}
+
+/* The first three arguments of UPDATE and DELETE: a span is its number's and the process'. */
+static void put_span_key(struct fetch *out)
+{
+	put_stack_store(out, SPAN_KEY, VALUE);
+	put_call(out, CALLTAP_HELPER_PID);
+	put_stack_store(out, SPAN_KEY + 8, BPF_REG_0);
+}
+
+static void put_span_call(struct fetch *out, enum calltap_helper helper)
+{
+	put_map(out, CALLTAP_MAP_SPANS);
+	put_stack_address(out, BPF_REG_2, SPAN_KEY);
+	put_number(out, BPF_REG_3, CALLTAP_MAP_SPAN_KEY);
+	put_call(out, helper);
+}
+
+/* TIME is what r9 has. */
+static void put_span_end(struct fetch *out, const struct buckets *buckets)
+{
+	uint32_t none, later;
+
+	put_stack_address(out, BPF_REG_4, SPAN_PLACE);
+	put_number(out, BPF_REG_5, 8);
+	put_span_call(out, CALLTAP_HELPER_DELETE);
+	none = put_test(out, BPF_JNE, BPF_REG_0, 0);
+	put_load(out, BPF_REG_1, BPF_FRAME, (size_t)SPAN_PLACE, 8);
+	put_move(out, VALUE, BPF_REG_9);
+	put_alu_of(out, BPF_SUB, VALUE, BPF_REG_1);
+	later = put_test(out, BPF_JSGE, VALUE, 0);
+	put_number(out, VALUE, 0); /* two CPUs' clocks, or a beginning that was noted after its end was called */
+	put_target(out, later);
+	put_stack_store(out, SPAN_PLACE, VALUE);
+	bucket_put(out, buckets, false, false);
+	put_load(out, VALUE, BPF_FRAME, (size_t)SPAN_PLACE, 8);
+	put_number(out, SUM_NUMBER, 1);
+	sum_put(out, false, false);
+	put_target(out, none);
+}
+
+/*
+ * Begin or end a span.  The time of a beginning is read last, and that of an end first: so what the program does itself
+ * is not in it.
+ */
+static void put_span(struct fetch *out, const struct spec *spec, uint32_t registers, const struct buckets *buckets)
+{
+	const struct spec_field *field = &spec->fields[0];
+	bool may_fault = field_may_fault(field, registers);
+	uint32_t none = 0;
+
+	if (spec->span == SPEC_ENDS) {
+		put_call(out, CALLTAP_HELPER_TIME);
+		put_move(out, BPF_REG_9, BPF_REG_0);
+	}
+	put_number_of(out, field, registers);
+	if (may_fault) {
+		none = put_test(out, BPF_JEQ, FAULTS, 0);
+		put_number(out, VALUE, -1);
+		bucket_put(out, buckets, false, true);
+		put_number(out, BPF_REG_0, CALLTAP_VERDICT_LEAVE_OUT);
+		put(out, (struct bpf_insn){.code = BPF_JMP | BPF_EXIT});
+		put_target(out, none);
+	}
+	put_span_key(out);
+	if (spec->span == SPEC_ENDS) {
+		put_span_end(out, buckets);
+		return;
+	}
+	put_call(out, CALLTAP_HELPER_TIME);
+	put_move(out, BPF_REG_4, BPF_REG_0);
+	put_span_call(out, CALLTAP_HELPER_UPDATE);
+}
+
 /* Count, at the call or at the return. */
 static void put_count(struct fetch *out, const struct spec *spec, uint32_t registers, const struct buckets *buckets)
 {
-	if (buckets->kind && spec->count) {
+	if (spec->span) {
+		put_span(out, spec, registers, buckets);
+	} else if (buckets->kind && spec->count) {
 		const struct spec_field *field = &spec->fields[0];
 
 		put_number_of(out, field, registers);

@@ -85,9 +85,10 @@ enum fetch_part {
 	FETCH_KEEP_KEY,	    /* at the call: find the key, for the number that the return's program */
 	FETCH_SUM_RESULT,   /* adds up there */
 };
+
 /*
  * Count the event that spec tells, and record nothing.  condition NULL: each call.  With buckets the spec suits them,
- * or has no field (bucket.h).
+ * or has no field (bucket.h).  A spec with a span (spec.h) begins or ends it there, with buckets of powers of two.
  */
 void fetch_compile_count(struct fetch *out, enum fetch_part part, const struct spec *spec, uint32_t registers,
 			 const struct condition *condition, const struct buckets *buckets);

@@ -580,7 +580,7 @@ static bool is_shown_alike(const struct spec_field *one, const struct spec_field
 
 bool spec_equal(const struct spec *a, const struct spec *b)
 {
-	if (a->count != b->count || a->sums != b->sums)
+	if (a->count != b->count || a->sums != b->sums || a->span != b->span)
 		return false;
 	for (uint32_t i = 0; i < a->count + a->sums; i++)
 		if (!is_same_place(&a->fields[i], &b->fields[i]) || !is_shown_alike(&a->fields[i], &b->fields[i]))

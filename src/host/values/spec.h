@@ -131,10 +131,14 @@ struct spec_field {
 		     */
 };
 
+/* What a span (values.h) does at a call, or a return, that comes with the spec's number. */
+enum spec_span { SPEC_NO_SPAN, SPEC_BEGINS, SPEC_ENDS };
+
 struct spec {
 	struct spec_field fields[SPEC_ROWS];
 	uint32_t count;
-	bool sums; /* counting: there is a number behind the `count` fields, which is added up by them */
+	bool sums;    /* counting: there is a number behind the `count` fields, which is added up by them */
+	uint8_t span; /* enum spec_span */
 };
 
 /* A text that is being read.  The first reason for a refusal at the farthest place counts. */

@@ -19,6 +19,7 @@ enum { CODE_MAX = FETCH_INSNS * BPF_CODE_PER_INSN + BPF_CODE_MORE };
 
 struct calltap_map *counting_map;
 bool counting_absent;
+uint64_t counting_time, counting_pid;
 _Thread_local uint32_t counting_lane;
 
 static const struct fetch *loaded;
@@ -55,6 +56,54 @@ static uint64_t call_lookup(uint64_t map, uint64_t index)
 	return run_lookup(NULL, (uint64_t[BPF_ARGUMENTS]){map, index});
 }
 
+static uint64_t run_time(void *data, const uint64_t arguments[BPF_ARGUMENTS])
+{
+	return counting_time;
+}
+
+static uint64_t run_pid(void *data, const uint64_t arguments[BPF_ARGUMENTS])
+{
+	return counting_pid;
+}
+
+static uint64_t call_update(uint64_t number, uint64_t key, uint64_t size, uint64_t value)
+{
+	assert_int_equal(number, CALLTAP_MAP_SPANS);
+	assert_int_equal(size, CALLTAP_MAP_SPAN_KEY);
+	return counting_absent || !map_begin(counting_map, (const uint64_t *)(uintptr_t)key, value) ? (uint64_t)-1 : 0;
+}
+
+static uint64_t call_delete(uint64_t number, uint64_t key, uint64_t size, uint64_t to, uint64_t to_size)
+{
+	assert_int_equal(number, CALLTAP_MAP_SPANS);
+	assert_int_equal(size, CALLTAP_MAP_SPAN_KEY);
+	assert_int_equal(to_size, 8);
+	*(uint64_t *)(uintptr_t)to = 0;
+	return counting_absent || !map_end(counting_map, (const uint64_t *)(uintptr_t)key, (uint64_t *)(uintptr_t)to)
+		       ? (uint64_t)-1
+		       : 0;
+}
+
+static uint64_t run_update(void *data, const uint64_t arguments[BPF_ARGUMENTS])
+{
+	return call_update(arguments[0], arguments[1], arguments[2], arguments[3]);
+}
+
+static uint64_t run_delete(void *data, const uint64_t arguments[BPF_ARGUMENTS])
+{
+	return call_delete(arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]);
+}
+
+static uint64_t call_time(void)
+{
+	return counting_time;
+}
+
+static uint64_t call_pid(void)
+{
+	return counting_pid;
+}
+
 static uint64_t call_read(uint64_t to, uint64_t size, uint64_t from)
 {
 	return run_read(NULL, (uint64_t[BPF_ARGUMENTS]){to, size, from});
@@ -62,10 +111,12 @@ static uint64_t call_read(uint64_t to, uint64_t size, uint64_t from)
 
 void counting_load(const struct fetch *fetch)
 {
-	static const uint64_t maps[CALLTAP_MAPS] = {CALLTAP_MAP_RANGES, CALLTAP_MAP_SUMS};
-	const uint64_t helpers[CALLTAP_HELPERS] = {[CALLTAP_HELPER_READ] = (uintptr_t)call_read,
-						   [CALLTAP_HELPER_FIND] = (uintptr_t)call_find,
-						   [CALLTAP_HELPER_LOOKUP] = (uintptr_t)call_lookup};
+	static const uint64_t maps[CALLTAP_MAPS] = {CALLTAP_MAP_RANGES, CALLTAP_MAP_SUMS, CALLTAP_MAP_SPANS};
+	const uint64_t helpers[CALLTAP_HELPERS] = {
+		[CALLTAP_HELPER_READ] = (uintptr_t)call_read,	  [CALLTAP_HELPER_FIND] = (uintptr_t)call_find,
+		[CALLTAP_HELPER_LOOKUP] = (uintptr_t)call_lookup, [CALLTAP_HELPER_UPDATE] = (uintptr_t)call_update,
+		[CALLTAP_HELPER_DELETE] = (uintptr_t)call_delete, [CALLTAP_HELPER_TIME] = (uintptr_t)call_time,
+		[CALLTAP_HELPER_PID] = (uintptr_t)call_pid};
 	const struct bpf_compile job = {.insns = fetch->insns, .count = fetch->count, .helpers = helpers, .maps = maps};
 	size_t length;
 
@@ -98,6 +149,10 @@ uint64_t counting_interpret(const struct calltap_program_context *context)
 	helpers[CALLTAP_HELPER_READ].run = run_read;
 	helpers[CALLTAP_HELPER_FIND].run = run_find;
 	helpers[CALLTAP_HELPER_LOOKUP].run = run_lookup;
+	helpers[CALLTAP_HELPER_UPDATE].run = run_update;
+	helpers[CALLTAP_HELPER_DELETE].run = run_delete;
+	helpers[CALLTAP_HELPER_TIME].run = run_time;
+	helpers[CALLTAP_HELPER_PID].run = run_pid;
 	machine.helpers = helpers;
 	assert_int_equal(bpf_interpret(&verdict, &job), 0);
 	return verdict;
