@@ -2,9 +2,9 @@
  * The cost of one call of a tiny function whose arguments or result the tracer records, beside two clock reads of the
  * same process.
  *
- * Prints "NAME NS" for each function and for "clock2": the smallest of many short batches, per call.  The loops carry
- * no site.  The texts have 20 bytes: on the stack, in the program's data, in its constants, and each time on a page
- * that was not read before.
+ * Prints "NAME NS" for each function, for "clock2", and for "spans" (two calls): the smallest of many short batches,
+ * per call.  The loops carry no site.  The texts have 20 bytes: on the stack, in the program's data, in its constants,
+ * and each time on a page that was not read before.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -32,6 +32,18 @@ __attribute__((noinline)) int numbers(int a, long b)
 {
 	__asm__ volatile("" : "+r"(a));
 	return a + (int)b;
+}
+
+__attribute__((noinline)) int begun(long number)
+{
+	__asm__ volatile("" : "+r"(number));
+	return (int)number;
+}
+
+__attribute__((noinline)) int ended(long number)
+{
+	__asm__ volatile("" : "+r"(number));
+	return (int)number;
 }
 
 __attribute__((noinline)) double doubles(double a, double b)
@@ -82,6 +94,18 @@ UNTRACED NO_SITE static void run_numbers(long calls)
 
 	while (calls--)
 		x = numbers(x, calls);
+	sink += x;
+}
+
+/* A beginning and its end, each with a number that the others have not. */
+UNTRACED NO_SITE static void run_spans(long calls)
+{
+	int x = 0;
+
+	while (calls--) {
+		x += begun(calls);
+		x += ended(calls);
+	}
 	sink += x;
 }
 
@@ -174,6 +198,7 @@ UNTRACED NO_SITE int main(int argc, char **argv)
 		memcpy(pages + i * PAGE, TEXT, sizeof(TEXT));
 	measure("clock2", run_clock2, batches);
 	measure("numbers", run_numbers, batches);
+	measure("spans", run_spans, batches);
 	measure("doubles", run_doubles, batches);
 	measure("near_pair", run_near_pair, batches);
 	measure("far_pair", run_far_pair, batches);

@@ -34,6 +34,11 @@ COUNTED = (("all together", "numbers", (), "uprobe @ = count()"), ("a number, 25
            ("a text among constants", "fixed:arg1:string", (), "uprobe @[str(arg0)] = count()"), ("a filter that says no", "numbers", ("--if", "numbers: arg2:s64 < 0"), None))
 
 
+# From a call with a number to another one with it.
+SPAN = ("begun:arg1:s64", "ended:arg1:s64")
+BPFTRACE_SPAN = "uprobe:{0}:begun {{ @from[arg0] = nsecs; }} uprobe:{0}:ended /@from[arg0]/ {{ @ = hist(nsecs - @from[arg0]); delete(@from[arg0]); }}"
+
+
 def figures(run):
     """What valued.c says; the tool's own table has other lines."""
     pairs = re.findall(r"^(\w+) ([0-9.]+)$", run.stdout, re.M)
@@ -61,15 +66,19 @@ def counts(tools, count):
         variants.append(Variant(name, [tools.calltap, "count", *options, text, "--", program, *BATCHES]))
         if statement and shutil.which("bpftrace"):
             variants.append(bpftrace(name, program, text.split(":")[0], statement))
+    variants.append(Variant("--until, both calls", [tools.calltap, "count", SPAN[0], "--until", SPAN[1], "--", program, *BATCHES]))
+    if shutil.which("bpftrace"):
+        variants.append(Variant("bpftrace, --until, both calls", ["bpftrace", "-e", BPFTRACE_SPAN.format(program), "-c", shlex.join([program, "400"])]))
     results, errors = rounds(variants, count, sources.scratch())
     found = {name: [figures(run) for run in runs] for name, runs in results.items()}
     if "plain" not in found:
         raise BenchError(errors.get("plain", "nothing was measured"))
     clock2 = min(item["clock2"] for runs in found.values() for item in runs)
     rows = [Row("two clock reads", clock2, "ns")]
+    measured = [(name, text.split(":")[0]) for name, text, _, _ in COUNTED] + [("--until, both calls", "spans")]
     for prefix in ("", "bpftrace, "):
-        for name, text, _, _ in COUNTED:
-            runs = [item[text.split(":")[0]] for item in found.get(prefix + name, ())]
+        for name, figure in measured:
+            runs = [item[figure] for item in found.get(prefix + name, ())]
             if runs:
                 rows.append(Row(prefix + name, min(runs), "ns a call", min(runs) / clock2, "two clock reads", None, f"median {median(runs):.2f}"))
     return rows, errors

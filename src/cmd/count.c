@@ -31,6 +31,7 @@ struct counts_of {
 	struct watching watching;
 	struct counted_options options;
 	const char *sum;      /* what is added up, NULL = nothing */
+	const char *until;    /* where times end, NULL = calls are counted */
 	uint64_t duration_ns; /* 0 = until the end */
 	char path[32];
 };
@@ -70,6 +71,9 @@ static int take_option(struct counts_of *counts, int code)
 		counts->sum = optarg;
 		counts->options.sums = true;
 		return 0;
+	case OPT_UNTIL:
+		counts->until = optarg;
+		return 0;
 	case OPT_JSON:
 		counts->options.json = true;
 		return 0;
@@ -84,15 +88,23 @@ static int take_option(struct counts_of *counts, int code)
 static int take_what(struct counts_of *counts, const char *text)
 {
 	struct record_options *options = &counts->watching.recording.settings.options;
-	const struct values_counting how = {
-		.by = text, .sum = counts->sum, .buckets = counts->options.buckets, .newest = counts->options.newest};
+	const struct values_counting how = {.by = text,
+					    .sum = counts->sum,
+					    .buckets = counts->options.buckets,
+					    .newest = counts->options.newest,
+					    .until = counts->until};
 	struct calltap_diag diag = {.column = -1};
-	const char *function;
+	const char *functions[2];
+	int ret;
 
 	if (!options->values && values_create(&options->values))
 		return EXIT_USAGE;
-	if (!values_count(options->values, &how, &function, &diag) &&
-	    !filter_set_add(options->filters, FILTER_TRACE, function, &diag)) {
+	ret = values_count(options->values, &how, functions, &diag);
+	for (int i = 0; i < 2 && !ret && functions[i]; i++)
+		ret = filter_set_add(options->filters, FILTER_TRACE, functions[i], &diag);
+	if (!ret) {
+		counts->options.from = text;
+		counts->options.until = counts->until;
 		return 0;
 	}
 	calltap_diag_print(&diag, stderr);

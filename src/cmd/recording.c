@@ -185,6 +185,11 @@ static const struct row rows[] = {
 	{C, OPT_KEEP, "keep", "WHICH", "where there is no room for all values: first (default) or newest", TAKE_OWN, 0},
 	{C, OPT_SUM, "sum", "NUMBER", "add up this number by the value: its sum, average, least and largest", TAKE_OWN,
 	 0},
+	{C, OPT_UNTIL, "until", "'FUNCTION: NUMBER'",
+	 "measure the time from each call to the next one of this\n"
+	 "FUNCTION with the same number, as in: calltap count\n"
+	 "'malloc: ret' --until 'free: ptr' -- COMMAND",
+	 TAKE_OWN, 0},
 	{C, OPT_HIST, "hist", "HOW", "a histogram of the value: log2, or linear:LOW:STEP:N", TAKE_OWN, 0},
 	{C, OPT_DURATION, "duration", "TIME", "count for TIME (10s, 500ms, ...)", TAKE_OWN, 0},
 	{C, OPT_JSON, "json", NULL, "print counts as JSON", TAKE_OWN, 0},

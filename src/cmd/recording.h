@@ -70,6 +70,7 @@ enum recording_code {
 	OPT_COLOR,
 	OPT_READY_FD,
 	OPT_HIST,
+	OPT_UNTIL,
 	OPT_SUM,
 	OPT_KEEP,
 	OPT_HTML,

@@ -78,6 +78,7 @@ import serving
 import shells
 import shown
 import several
+import spans
 import steer
 import stock
 import tools
@@ -108,7 +109,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, walked, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
-           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, classes, rust_values, choosing, constants, revalued, reader, prototypes, by_value, callers, counts, paths, page, ranging, changed, comparing, adaptive,
+           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, classes, rust_values, choosing, constants, revalued, reader, prototypes, by_value, callers, counts, spans, paths, page, ranging, changed, comparing, adaptive,
            exported, reading, completing, shells, shown, tracefs, tracefs_options, tracefs_raw, tracecmd, tree_files, tree_filters)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -52,8 +52,10 @@ int values_take_counted(struct entry *entry, const char *text, size_t *length, s
 	return parse(&entry->spec, length, text, &entry->result, diag);
 }
 
-enum fetch_part values_part(const struct values *values, bool result)
+enum fetch_part values_part(const struct values *values, const struct spec *spec, bool result)
 {
+	if (values_span(values)) /* at a call without a span of its own a return is waited for */
+		return !spec->span ? FETCH_AWAIT : result ? FETCH_COUNT_RESULT : FETCH_COUNT;
 	if (values->list[0].result)
 		return result ? FETCH_COUNT_RESULT : FETCH_AWAIT;
 	if (values->sum_is_result)
@@ -87,7 +89,7 @@ int values_make_others(struct values *values, struct calltap_diag *diag)
 	const struct entry *entry = &values->list[0];
 	const struct spec none = {.count = 0};
 
-	if (entry->result) {
+	if (values_count_returns(values) && !values->sum_is_result) {
 		values->awaiting = values->next++;
 		return make(values, FETCH_AWAIT, &none, values->awaiting, diag);
 	}
@@ -99,7 +101,7 @@ int values_make_others(struct values *values, struct calltap_diag *diag)
 
 void values_choose_other(const struct values *values, struct values_choice *choice)
 {
-	if (values->list[0].result && choice->exit && !choice->entry)
+	if (values->awaiting && choice->exit && !choice->entry)
 		choice->entry = values->awaiting;
 }
 
@@ -167,10 +169,53 @@ static int keep_newest(struct values *values, struct calltap_diag *diag)
 
 bool values_count_returns(const struct values *values)
 {
-	return values->list[0].result || values->sum_is_result;
+	bool some = values->sum_is_result;
+
+	for (uint16_t i = 0; i < values->count; i++)
+		some |= values->list[i].result;
+	return some;
 }
 
-int values_count(struct values *values, const struct values_counting *how, const char **function,
+bool values_counted_at_return(const struct values *values, const char *function, size_t length)
+{
+	for (uint16_t i = 0; i < values->count; i++)
+		if (strlen(values->list[i].function) == length && !memcmp(values->list[i].function, function, length))
+			return values->list[i].result;
+	for (uint16_t i = 0; i < values->count; i++)
+		if (!values->list[i].result)
+			return false;
+	return true;
+}
+
+/* Measure from what the first entry names to what the text names. */
+static int take_until(struct values *values, const struct values_counting *how, struct calltap_diag *diag)
+{
+	int ret = 0;
+
+	if (how->sum || how->newest || values->buckets.kind)
+		return calltap_diag_set(diag, -EINVAL,
+					"times are measured with --until, and nothing else is counted; leave out %s",
+					how->sum      ? "--sum"
+					: how->newest ? "--keep"
+						      : "--hist");
+	ret = values_add(values, how->until, false, diag);
+	values->buckets.kind = BUCKET_LOG2;
+	for (uint16_t i = 0; !ret && i < values->count; i++) {
+		struct entry *entry = &values->list[i];
+
+		if (entry->spec.count != 1)
+			return calltap_diag_set(diag, -EINVAL,
+						"'%s' names no number, or several, by which a beginning finds its end; "
+						"as in calltap count 'malloc: ret' --until 'free: ptr'",
+						entry->text);
+		entry->spec.span = i ? SPEC_ENDS : SPEC_BEGINS;
+		if (!entry->follows)
+			ret = values_refuse_numbers(values, &entry->spec, diag);
+	}
+	return ret;
+}
+
+int values_count(struct values *values, const struct values_counting *how, const char *functions[2],
 		 struct calltap_diag *diag)
 {
 	void *memory;
@@ -180,7 +225,10 @@ int values_count(struct values *values, const struct values_counting *how, const
 		return calltap_diag_set(diag, ret, "there is no memory for counts: %s", strerror(-ret));
 	values->counts = memory;
 	values->buckets = how->buckets;
+	functions[0] = functions[1] = NULL;
 	ret = values_add(values, how->by, false, diag);
+	if (!ret && how->until)
+		ret = take_until(values, how, diag);
 	if (!ret && values->buckets.kind && values->list[0].plain)
 		ret = calltap_diag_set(diag, -EINVAL, "'%s' names no number for the histogram; as in 'malloc: size'",
 				       how->by);
@@ -188,7 +236,8 @@ int values_count(struct values *values, const struct values_counting *how, const
 		ret = take_sum(values, how->sum, diag);
 	if (!ret && how->newest)
 		ret = keep_newest(values, diag);
-	*function = ret ? NULL : values->list[0].function;
+	for (uint16_t i = 0; !ret && i < values->count; i++)
+		functions[i] = values->list[i].function;
 	return ret;
 }
 
@@ -234,6 +283,8 @@ int values_tallies(struct tallies *out, const struct values *values)
 
 	if (values->buckets.kind)
 		bucket_read(&out->ranges, values->counts, &values->buckets);
+	if (values_span(values))
+		counts_read_spans(&out->spans, values->counts);
 	for (size_t i = 0; i < out->count; i++) {
 		out->list[i].type = type_of_events(values, (uint32_t)out->list[i].key[0]);
 		take_stack(&out->list[i], values);
@@ -241,11 +292,26 @@ int values_tallies(struct tallies *out, const struct values *values)
 	return ret;
 }
 
+/* Addresses are numbers, too, where nobody adds them up. */
+static int refuse_span(const struct spec *spec, struct calltap_diag *diag)
+{
+	const struct spec_field *field = &spec->fields[0];
+
+	if (bucket_suits(field) || field->type == SPEC_POINTER)
+		return 0;
+	return calltap_diag_set(diag, -EINVAL,
+				"a beginning finds its end by a number, and '%s' is none; name one, or its place, as "
+				"in 'strdup: ret:x64'",
+				field->name);
+}
+
 int values_refuse_numbers(const struct values *values, const struct spec *spec, struct calltap_diag *diag)
 {
 	if (spec->sums && !bucket_suits(&spec->fields[spec->count]))
 		return calltap_diag_set(diag, -EINVAL, "numbers are added up, and '%s' is none; leave out --sum",
 					spec->fields[spec->count].name);
+	if (spec->span)
+		return refuse_span(spec, diag);
 	if (!values->buckets.kind || !spec->count || (spec->count == 1 && bucket_suits(&spec->fields[0])))
 		return 0;
 	return calltap_diag_set(diag, -EINVAL, "a histogram is of one number, and '%s' is %s; leave out --hist",

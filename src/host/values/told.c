@@ -43,6 +43,7 @@ int values_told(struct spec *out, struct values *values, struct entry *entry, co
 				   values->counts ? TYPED_FOR_COUNT : TYPED_FOR_SHOW, why);
 		if (!ret && values->sum.count)
 			ret = follow_sum(out, values, &of, why);
+		out->span = entry->spec.span;
 		entry->led |= !ret;
 		if (ret == -EINVAL && !entry->why[0])
 			memcpy(entry->why, why, sizeof(entry->why));

@@ -211,11 +211,12 @@ static int read_text(const struct values *values, struct choice *choice, struct 
 
 	if (ret)
 		return ret;
-	if (values->counts && !values->list[0].result && condition_uses(&choice->condition) & CONDITION_AT_RETURN)
+	if (values->counts && condition_uses(&choice->condition) & CONDITION_AT_RETURN &&
+	    !values_counted_at_return(values, choice->text, length))
 		return calltap_diag_set(diag, -EINVAL,
 					"condition '%.200s': calls are counted when they begin, and nobody knows the "
-					"result then; count by results, as in '%.100s: ret'",
-					choice->text, values->list[0].function);
+					"result then; count by results, as in '%.*s: ret'",
+					choice->text, (int)length, choice->text);
 	choice->function = strndup(choice->text, length);
 	if (!choice->function || filter_set_create(&choice->filters))
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
@@ -279,7 +280,7 @@ static void compile(const struct values *values, struct fetch *fetch, const stru
 	uint32_t registers = values->code.cpu->registers;
 
 	if (values->counts)
-		fetch_compile_count(fetch, values_part(values, result), spec, registers,
+		fetch_compile_count(fetch, values_part(values, spec, result), spec, registers,
 				    choice ? &choice->condition : NULL, &values->buckets);
 	else
 		fetch_compile_asking(fetch, spec->count ? spec : NULL, registers, choice ? &choice->condition : NULL,
@@ -552,6 +553,9 @@ static void choose(struct values *values, struct values_choice *choice, struct e
 {
 	uint16_t *number = entry->result ? &choice->exit : &choice->entry;
 
+	/* A function begins spans or ends them, as the first entry says that names it. */
+	if (values_span(values) && (choice->entry || choice->exit))
+		return;
 	if (!*number)
 		*number = entry->number ? entry->number : number_by_types(values, entry, image, source);
 	/* Without a program its calls would be recorded. */
@@ -627,16 +631,18 @@ static bool read_told(struct values *values, struct choice *read, struct choice 
 static int spec_of_entry(struct spec *out, struct values *values, uint16_t entry, const struct image *image,
 			 const struct object_site *source)
 {
+	const struct spec *spec = NULL;
+
 	*out = (struct spec){0};
 	if (entry_of(values, entry))
 		return spec_copy(out, &values->list[entry_of(values, entry) - 1].spec);
+	for (uint16_t i = 0; entry && i < values->program_count && !spec; i++)
+		if (values->programs[i].number == entry)
+			spec = &values->programs[i].spec;
 	/* A program that counts in buckets has another format. */
 	if (entry && values->counts)
-		return values_told(out, values, &values->list[0], image, source);
-	for (uint16_t i = 0; entry && i < values->program_count; i++)
-		if (values->programs[i].number == entry)
-			return spec_copy(out, &values->programs[i].spec);
-	return 0;
+		return values_told(out, values, &values->list[spec && spec->span == SPEC_ENDS], image, source);
+	return spec ? spec_copy(out, spec) : 0;
 }
 
 #define NO_PROGRAM UINT16_MAX

@@ -64,12 +64,17 @@ struct values_counting {
 	const char *sum;	/* a number that is added up, as what is behind "FUNCTION: "; NULL = none is */
 	struct buckets buckets; /* of a number */
 	bool newest;		/* what there is no room for takes that of values that have not come for long */
+	/*
+	 * NULL, or as `by`: spans are measured, the times from a call, or return, that `by` tells to the next one that
+	 * this tells with the same number, in one process.  Both name one number.
+	 */
+	const char *until;
 };
 /*
- * In place of entries: count calls in the target, and record nothing.  *function: FUNCTION, which lives as long as
- * values.
+ * In place of entries: count calls in the target, and record nothing.  functions: FUNCTION, and that of `until`, NULL =
+ * there is none; they live as long as values.
  */
-int values_count(struct values *values, const struct values_counting *how, const char **function,
+int values_count(struct values *values, const struct values_counting *how, const char *functions[2],
 		 struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* Are calls counted, or numbers added up, when they return? */
 bool values_count_returns(const struct values *values);

@@ -125,7 +125,14 @@ int values_tell_condition(struct spec specs[2], const struct values *values, con
 /* counted.c, of values that count. */
 
 /* What the program of calls, or of returns, does. */
-enum fetch_part values_part(const struct values *values, bool result);
+enum fetch_part values_part(const struct values *values, const struct spec *spec, bool result);
+/* Are spans measured? */
+static inline bool values_span(const struct values *values)
+{
+	return values->count && values->list[0].spec.span;
+}
+/* Is the function with that name counted when it returns? */
+bool values_counted_at_return(const struct values *values, const char *function, size_t length);
 /* Make the program of returns that adds up what the calls' programs have found keys for. */
 int values_make_summing(struct values *values, const struct spec *spec, uint16_t number, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));

@@ -459,6 +459,10 @@ int counted_print(const struct tallies *tallies, const struct trace *trace, cons
 	struct table table = {.tallies = tallies, .trace = trace, .sums = options->sums, .newest = options->newest};
 	int ret;
 
+	if (options->until) {
+		counted_print_spans(tallies, trace, options, out);
+		return 0;
+	}
 	if (options->buckets.kind) {
 		print_histogram(&table, options, out);
 		return 0;

@@ -20,6 +20,8 @@ struct counted_options {
 	bool sums;		/* numbers are added up */
 	bool newest;		/* values that have not come for long have given way to others */
 	struct buckets buckets; /* of none: a table */
+	/* What times were measured from, and to, as the user has named it; until NULL: none were. */
+	const char *from, *until;
 };
 
 /* "log2" or "linear:LOW:STEP:N"; -EINVAL with diag. */
@@ -28,5 +30,8 @@ int counted_take_hist(struct counted_options *options, const char *text, struct 
 /* trace: tells functions' names, and what events hold.  -ENOMEM. */
 int counted_print(const struct tallies *tallies, const struct trace *trace, const struct counted_options *options,
 		  struct out *out) __attribute__((warn_unused_result));
+/* As above, of times that were measured; counted_spans.c. */
+void counted_print_spans(const struct tallies *tallies, const struct trace *trace,
+			 const struct counted_options *options, struct out *out);
 
 #endif
