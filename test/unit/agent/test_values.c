@@ -265,6 +265,36 @@ static void values_are_within_their_calls(void **state)
 	assert_int_equal(told.faults, 4); /* 11 is no address */
 }
 
+/* Bytes of all kinds in front of and behind the NUL, at each place of a word. */
+static void texts_of_all_lengths(void **state)
+{
+	uint64_t (*help)(void *, uint64_t, uint64_t) =
+		(uint64_t(*)(void *, uint64_t, uint64_t))(uintptr_t)probe_program_helpers[CALLTAP_HELPER_TEXT];
+	static const unsigned char kinds[] = {1, 0x7f, 0x80, 0x81, 0xff, 'a'};
+	unsigned char buffer[64];
+	struct probe_run run;
+
+	for (unsigned round = 0; round < 20 * sizeof(kinds); round++) {
+		for (unsigned i = 0; i < sizeof(buffer); i++)
+			buffer[i] = kinds[(round + i * (1 + round / sizeof(kinds))) % sizeof(kinds)];
+		for (unsigned from = 0; from < 8; from++) {
+			for (unsigned length = 0; length < 40; length++) {
+				unsigned char kept = buffer[from + length];
+				unsigned most = (round * 7 + length) % 48 + 1, want = length < most ? length : most;
+				uint64_t place, flags = length > most ? CALLTAP_PLACE_CUT : 0;
+
+				buffer[from + length] = 0;
+				run.used = 24;
+				place = help(&run.context, (uintptr_t)buffer + from, most);
+				assert_int_equal(place, 24 | (want | flags) << 16);
+				assert_int_equal(run.used, 24 + want);
+				assert_memory_equal(run.bytes + 24, buffer + from, want);
+				buffer[from + length] = kept;
+			}
+		}
+	}
+}
+
 static void registers_are_kept(void **state)
 {
 	struct told told;
@@ -390,10 +420,8 @@ int main(void)
 {
 #define case_of(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		case_of(values_are_within_their_calls),
-		case_of(registers_are_kept),
-		case_of(jumps_leave_no_result),
-		case_of(at_each_instruction),
+		case_of(values_are_within_their_calls), case_of(texts_of_all_lengths), case_of(registers_are_kept),
+		case_of(jumps_leave_no_result),		case_of(at_each_instruction),
 	};
 
 	handled_patch(functions, FUNCTIONS);
