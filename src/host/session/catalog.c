@@ -12,7 +12,8 @@
  * Filters are those of the instance, or those that the request brings.
  *
  * match=PATTERN asks for the functions alone whose names match it, and pick=KIND for those that such a filter matches
- * (trace, notrace, graph or no-graph); whether they are recorded is not told then.
+ * (trace, notrace, graph or no-graph); whether they are recorded is not told then.  first=1 asks for the first of these
+ * in each object: is there any?
  *
  * addresses=1 has ":ADDRESS" behind the object's number, of the function in the object's file, in hexadecimal digits.
  *
@@ -95,6 +96,7 @@ struct request {
 	size_t picks; /* of `kinds`: functions that filters of the kind match; KINDS = all */
 	bool later;   /* functions that have no stubs can be chosen, too */
 	bool addresses;
+	bool first; /* the first one of each object alone */
 	FILE *out;
 };
 
@@ -164,7 +166,7 @@ static int write_sites(const struct request *request, const struct image *image,
 	snprintf(number, sizeof(number), "%u", image->index);
 	if (known)
 		note_recorded(request->instance, image->object, sites, known);
-	for (size_t i = 0; i < count && !ret; i++)
+	for (size_t i = 0; i < count && !ret && !(rows && request->first); i++)
 		if (sites[i].verdict == SITE_OK && (request->later || known[i]) &&
 		    is_asked_for(request, image, &sites[i])) {
 			write_row(request, image, number, &sites[i], known ? known[i] : 0, asked);
@@ -264,6 +266,10 @@ static int take_word(struct request *request, struct filter_set *filters, struct
 {
 	if (!strcmp(word->key, "addresses")) {
 		request->addresses = true;
+		return 0;
+	}
+	if (!strcmp(word->key, "first")) {
+		request->first = true;
 		return 0;
 	}
 	if (!strcmp(word->key, "match"))

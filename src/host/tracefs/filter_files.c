@@ -314,7 +314,10 @@ static int compile(struct pattern *pattern, const char *glob)
 	return pattern_compile(pattern, text, &fault);
 }
 
-/* Ask for the functions alone that a glob adds: there may be a hundred thousand others. */
+/*
+ * Ask for the functions alone that a glob adds: there may be a hundred thousand others.  Where a filter means all of
+ * them, it is enough that there is one.
+ */
 static void ask_for_matches(struct tree_asked *asked, const struct token *token, char *text, size_t size)
 {
 	struct pattern pattern;
@@ -324,6 +327,7 @@ static void ask_for_matches(struct tree_asked *asked, const struct token *token,
 	pattern_free(&pattern);
 	pattern_of(token->name, text, size);
 	asked->match = text;
+	asked->first = !token->not_object;
 }
 
 /* Note which functions the token is about; returns their number, or -EINVAL. */

@@ -176,6 +176,8 @@ int functions_read(struct tree_functions *out, struct tree_instance *instance, c
 		ret = ask_add_change(&words, "pick", "=", asked->key);
 	if (!ret && asked->addresses)
 		ret = ask_add_change(&words, "addresses", "=", "1");
+	if (!ret && asked->first)
+		ret = ask_add_change(&words, "first", "=", "1");
 	if (!ret && asked->match)
 		ret = ask_add_change(&words, "match", "=", asked->match);
 	if (ret)

@@ -367,6 +367,7 @@ struct tree_asked {
 	const char *match;		  /* pattern: functions whose names match it; NULL = all */
 	bool picked;			  /* those alone that the filters pick */
 	bool addresses;
+	bool first; /* the first of these in each object alone */
 };
 
 /* All functions that are asked for, in the tree's order. */
