@@ -399,6 +399,32 @@ def chosen_by_variants(case):
     expect(done.status and "no number of its own" in done.stderr, done.stderr)
 
 
+WORDS = r"""use std::hint::black_box;
+#[inline(never)] fn of_8(n: u64) { black_box(n); }
+#[inline(never)] fn of_1(n: u8) { black_box(n); }
+#[inline(never)] fn of_real(n: f32) { black_box(n); }
+#[inline(never)] fn of_two(n: u32, m: u32) { black_box(n); black_box(m); }
+#[inline(never)] fn of_later(n: u32) { let m = n; black_box(m); }
+fn main() { of_8(1 << 40); of_1(7); of_real(1.5); of_two(2, 3); of_later(4); }
+"""
+
+
+def words(case):
+    """An argument that lies in the one word of its function's frame, for which a push of rax makes room."""
+    need(case)
+    case.as_it_is = True
+    if not shutil.which("rustc"):
+        raise Skip("rustc is not installed")
+    program, path = os.path.join(case.folder, "rust-words"), os.path.join(case.folder, "words.rs")
+    with open(path, "w") as file:
+        file.write(WORDS)
+    built = subprocess.run(["rustc", "-g", "-o", program, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+    expect(built.returncode == 0, built.stdout[-1500:])
+    expect(case.record([program], ["--no-libcalls", "-l", "*::of_*", "-a"], log=False).status == 0, "record")
+    shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    expect(re.findall(r"::(of_\w+\(.*\))", shown) == ["of_8(n=1099511627776)", "of_1(n=7)", "of_real(n=1.5)", "of_two(n=2, m=3)", "of_later(n=4)"], shown)
+
+
 TINY = """extern "C" { fn extend(p: *const u32) -> u32; }
 #[inline(never)] fn inner(a: u32) -> u32 { unsafe { extend(&a); } 7 }
 #[no_mangle] pub extern "C" fn outer() { inner(1); inner(unsafe { extend(std::ptr::null()) }); }
@@ -424,5 +450,5 @@ def tiny(case):
     expect(len(re.findall(r"::inner\(a=\((moved|uncertain)\)\) = \(uncertain\)", shown)) == 2, shown)
 
 
-SINGLE = {"rust-values": random_rust(1, (0, 2)), "rust-wild": wild, "rust-chosen": chosen_by_variants, "rust-tiny": tiny}
+SINGLE = {"rust-values": random_rust(1, (0, 2)), "rust-wild": wild, "rust-chosen": chosen_by_variants, "rust-tiny": tiny, "rust-words": words}
 LONG = {f"rust-values-{seed}": random_rust(seed, (0, 1, 2, 3, "s")) for seed in (10, 11)}

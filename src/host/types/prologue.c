@@ -195,8 +195,12 @@ static bool do_push(struct step *step)
 {
 	unsigned number = (step->layout.opcode & 7) | (step->layout.rex & 1) * 8u;
 
-	return !step->layout.data16 && lower_stack(step, 8) &&
-	       store(step->prologue, step->prologue->registers[RSP].offset, 8, step->prologue->registers[number]);
+	if (step->layout.data16 || !lower_stack(step, 8))
+		return false;
+	/* LLVM makes room for a word so, before rax has anything: the word gets its first value later. */
+	if (number == RAX)
+		return true;
+	return store(step->prologue, step->prologue->registers[RSP].offset, 8, step->prologue->registers[number]);
 }
 
 /* mov between registers and memory, from `reg` on or to it. */

@@ -47,6 +47,10 @@ static const struct {
 	{"488937 488930 48897c24f8", 3, {{-8, ORIGIN_UNKNOWN, 0, 0, 0}}},
 	/* mov %rdi,-8(%rsp), and no further: sub $8,%rsp */
 	{"48897c24f8 4883ec08", 5, {{-8, ORIGIN_INTEGER, 0, 8, 0}}},
+	/* push %rax; mov %edi,4(%rsp); call */
+	{"50 897c2404 e800000000", 5, {{-4, ORIGIN_INTEGER, 0, 4, 0}, {-8, ORIGIN_UNKNOWN, 0, 0, 0}}},
+	/* push %rbx; mov %rdi,(%rsp): what is saved is no room */
+	{"53 48893c24", 5, {{-8, ORIGIN_UNKNOWN, 0, 0, 0}}},
 	/* Half of a word that was written: mov %rdi,-8(%rsp); mov -4(%rsp),%eax; mov %eax,-16(%rsp) */
 	{"48897c24f8 8b4424fc 894424f0", 13, {{-16, ORIGIN_UNKNOWN, 0, 0, 0}, {-4, ORIGIN_UNKNOWN, 0, 0, 0}}},
 };
