@@ -366,6 +366,11 @@ OF_VARIANTS = {
     "s.Rect.h == -5 || s.Named.__1 == 10": [5], "s.variant == Rect && s.Rect.h == -5 || s.Named.__1 == 10": [5, 10], 's.Named.__0 == "n6"': [6], 'r.Err.__0 == "odd" && s.variant == Rect': [1, 5, 9],
     "r.Ok.__0 > 9": [10], "ret.Ok.__0 == 12": [6], "ret.Err.__0 > 8": [10, 11], "s.variant != Circle && s.variant != Rect && s.variant != Empty": [2, 6, 10],
 }
+# What is refused, and why.
+NOT_OF_VARIANTS = {
+    "s.variant == Named": "no number of its own", "s == Rect": "as in 's.variant == Ok'", "r == Ok": "as in 's.variant == Ok'", "i > 5 && s != 0": "as in 's.variant == Ok'",
+    "s.variant == 0": "is compared with a name", "2 != r.variant": "is compared with a name", "s.variant < Rect": "is compared with a name",
+}
 
 
 def chosen_by_variants(case):
@@ -395,8 +400,9 @@ def chosen_by_variants(case):
         expect(done.status == 0, f"{condition}: {done.status}: {done.stderr}")
         shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
         expect([int(i) for i in re.findall(r"::draw\(i=(\d+)", shown)] == wanted, f"{condition}: {shown}, not {wanted}")
-    done = case.run([case.tool, "record", "-o", case.trace_path, "--if", "*::draw: s.variant == Named", "--", program])
-    expect(done.status and "no number of its own" in done.stderr, done.stderr)
+    for condition, why in NOT_OF_VARIANTS.items():
+        done = case.run([case.tool, "record", "-o", case.trace_path, "--if", f"*::draw: {condition}", "--", program])
+        expect(done.status and why in done.stderr, f"{condition}: {done.stderr}")
 
 
 WORDS = r"""use std::hint::black_box;

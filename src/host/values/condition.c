@@ -203,6 +203,7 @@ static uint8_t add_guard(struct parser *parser, const struct spec_field *field, 
 static unsigned add_told(struct parser *parser, const struct spec_field *field, bool result, const char *start)
 {
 	struct spec_field told;
+	unsigned node;
 	const char *why = named_tell(&told, parser->names[result], field);
 
 	if (why)
@@ -212,7 +213,10 @@ static unsigned add_told(struct parser *parser, const struct spec_field *field, 
 		if (!told.guard)
 			return NO_NODE;
 	}
-	return add_field(parser, &told, result);
+	node = add_field(parser, &told, result);
+	if (node != NO_NODE)
+		parser->out->nodes[node].is_variant = field->type == SPEC_VARIANT;
+	return node;
 }
 
 static unsigned take_fetch(struct parser *parser, bool result)
@@ -324,7 +328,8 @@ static unsigned take_enumerator(struct parser *parser, size_t length)
 			      "two types give this name to different values: say which, as in TYPE::NAME, or write the "
 			      "number");
 	parser->reader.at = start + length;
-	return add(parser, (struct condition_node){.kind = CONDITION_NUMBER, .number = (uint64_t)value});
+	return add(parser,
+		   (struct condition_node){.kind = CONDITION_NUMBER, .number = (uint64_t)value, .is_name = true});
 }
 
 /* Take "ret", or what it leads to. */
@@ -736,6 +741,21 @@ static bool has_no_sign(const struct parser *parser, uint8_t kind, unsigned left
 	return false; /* it is 0 or 1 */
 }
 
+static bool may_be_variant(const struct condition_node *node)
+{
+	return node->is_variant || node->is_name || node->kind == CONDITION_LATER;
+}
+
+/* Is it a variant, whose number says nothing to a user, with something else than a name? */
+static bool is_unnamed(const struct parser *parser, uint8_t kind, unsigned left, unsigned right)
+{
+	const struct condition_node *one = &parser->out->nodes[left], *other = &parser->out->nodes[right];
+
+	if (!one->is_variant && !other->is_variant)
+		return false;
+	return (kind != CONDITION_EQUAL && kind != CONDITION_UNEQUAL) || !may_be_variant(one) || !may_be_variant(other);
+}
+
 static unsigned add_operation(struct parser *parser, const struct infix *infix, const char *start, unsigned left,
 			      unsigned right)
 {
@@ -754,6 +774,8 @@ static unsigned add_operation(struct parser *parser, const struct infix *infix, 
 		return refuse(parser, start, "a text is compared with a text in quotes, which stands on the right");
 	if ((is_real(parser, left) || is_real(parser, right)) && !is_later(parser, left) && !is_later(parser, right))
 		return add_real(parser, infix, start, left, right);
+	if (is_unnamed(parser, infix->kind, left, right))
+		return refuse(parser, start, "a variant is compared with a name by == or !=, as in 's.variant == Ok'");
 	if (is_never(parser, infix->kind, left, right))
 		return refuse(parser, start,
 			      "a value of type u64 or x64 is never below 0: give it one with a sign, such as s32");

@@ -37,8 +37,24 @@ static uint8_t compared_as(const struct spec_field *field)
 	}
 }
 
+/* The structure's first member if it is of this type, which stands behind it; NULL: it is not. */
+static const struct spec_field *first_of(const struct spec *names, const struct spec_field *group, uint8_t type)
+{
+	size_t i = (size_t)(group - names->fields);
+
+	return i + 1 < names->count && group[1].within == i + 1 && group[1].type == type ? &group[1] : NULL;
+}
+
+/* Is it Rust's Option?  Its address is that of a reference, which means nothing by itself. */
+static bool is_option(const struct spec *names, const struct spec_field *group)
+{
+	const struct spec_field *guard = first_of(names, group, SPEC_GUARD);
+
+	return guard && guard->more && !strncmp(guard->more, "None=", 5);
+}
+
 /* Why a value that types tell cannot be compared; NULL: it can. */
-static const char *refusal_of(const struct spec_field *field, const struct spec_field *group)
+static const char *refusal_of(const struct spec *names, const struct spec_field *field, const struct spec_field *group)
 {
 	if (field->type == SPEC_MISSING)
 		return "this value is not available: -a shows why";
@@ -46,7 +62,9 @@ static const char *refusal_of(const struct spec_field *field, const struct spec_
 		return "arrays are recorded, but not compared so far";
 	if (field->type == SPEC_LONG_DOUBLE)
 		return "a long double is recorded, but not compared so far";
-	if (field->type == SPEC_GROUP && !field->at_address)
+	if (field->type == SPEC_GROUP && first_of(names, field, SPEC_VARIANT))
+		return "which variant this is is asked by its name, as in 's.variant == Ok'";
+	if (field->type == SPEC_GROUP && (!field->at_address || is_option(names, field)))
 		return "a structure is no number; compare one of its members";
 	if (group && !group->at_address && field->at % 8 * 8 + condition_bits(field) > 64)
 		return "this member lies across two words, and is recorded, but not compared so far";
@@ -103,7 +121,7 @@ const char *named_tell(struct spec_field *out, const struct spec *names, const s
 {
 	const struct spec_field *group = field->within ? &names->fields[field->within - 1] : NULL;
 	const struct spec_field *base = group ? group : field;
-	const char *why = refusal_of(field, group);
+	const char *why = refusal_of(names, field, group);
 
 	*out = *field;
 	if (why)
