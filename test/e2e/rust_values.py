@@ -48,10 +48,18 @@ def real(name):
 NOTHING = object()
 
 
+ABSENT = re.compile(r"(Some\()*None\)*")
+
+
 def option(kind):
-    return Kind(f"Option<{kind.name}>", lambda odd: kind.draw(odd) if odd.random() < 0.6 else NOTHING, lambda value: "None" if value is NOTHING else kind.show(value),
-                lambda value: f"None::<{kind.name}>" if value is NOTHING else f"Some({kind.initial(value)})",
-                lambda value: "None" if value is NOTHING else f"Some({kind.debug(value)})", kind.plain)
+    """What is shown of a value is itself; but one that is called as if there were none has its name around it."""
+    def show(value):
+        inner = "" if value is NOTHING else kind.show(value[0])
+        return "None" if value is NOTHING else f"Some({inner})" if ABSENT.fullmatch(inner) else inner
+
+    return Kind(f"Option<{kind.name}>", lambda odd: (kind.draw(odd),) if odd.random() < 0.6 else NOTHING, show,
+                lambda value: f"None::<{kind.name}>" if value is NOTHING else f"Some({kind.initial(value[0])})",
+                lambda value: "None" if value is NOTHING else f"Some({kind.debug(value[0])})", kind.plain)
 
 
 def pair(first, second):
@@ -144,7 +152,7 @@ BORROWED = [Kind("&String", draw_text, quoted, lambda value: f"&{quoted(value)}.
             Kind("&Vec<i16>", draw_numbers, shown_list, lambda value: f"&{vector(value)}", str),
             Kind("&P", P.draw, P.show, lambda value: f"&{P.initial(value)}", P.debug),
             Kind("&Option<u32>", option(U32).draw, option(U32).show, lambda value: f"&{option(U32).initial(value)}", option(U32).debug),
-            Kind("Option<&P>", option(P).draw, lambda value: None, lambda value: "None::<&P>" if value is NOTHING else f"Some(&{P.initial(value)})", option(P).debug)]
+            Kind("Option<&P>", option(P).draw, lambda value: None, lambda value: "None::<&P>" if value is NOTHING else f"Some(&{P.initial(value[0])})", option(P).debug)]
 TYPES = """#![allow(dead_code, unused_mut, unused_variables, unused_assignments)]
 #[inline(never)] fn black_box<T>(v: T) -> T { unsafe { let out = std::ptr::read_volatile(&v); std::mem::forget(v); out } }
 #[derive(Debug, Clone)] pub struct P { x: i32, name: String }
@@ -329,6 +337,9 @@ def wild(case):
                  'hit(id=0, p={x=0, name="n0", o=None, next=None}, t="", q=None)', 'hit(id=7, p={x=70, name="n7", o=7, next=None}, t="' + 64 * "t" + '"...(70 bytes), q=7)',
                  "= 59", "= None"):
         expect(line in shown, f"no {line} in {shown}")
+    for name in ("q", "q.value.value.value"):
+        by = case.run([case.tool, "report", "--by", f"*::hit({name})", "-i", case.trace_path]).stdout
+        expect(sorted(re.findall(r"^ +3 .*::hit\([a-z.]+=(.*)\)$", by, re.M)) == ["7", "None", "Some(None)", "Some(Some(None))"], by)
     done = case.record([program], [*options[:3], "-A", "*::hit:p->x"], log=False)
     expect(done.status != 0 and "paths are followed in C and C++ alone" in done.stderr, done.stderr)
     for condition, check in WILD_CONDITIONS.items():

@@ -256,7 +256,8 @@ struct calltap_file_late {
 /*
  * The first member of a structure that may have a value or none: where this number has a name (ENUM), the name is
  * shown in place of the structure, and what the other fields have means nothing.  Else the other member, or the
- * structure that its members are of, is shown in place of it.
+ * structure that its members are of, is shown in place of it; one that is called by that name itself with "Some(" and
+ * ")" around it if the name is "None", and else "{" and "}".
  */
 #define CALLTAP_FIELD_GUARD 262144u
 /*

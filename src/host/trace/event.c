@@ -176,8 +176,9 @@ static uint64_t missing_of(const struct trace *trace, const struct format_entry 
 	return faults ? shown_bits(faults, bytes) : 0;
 }
 
-#define GROUP_DEPTH 8u /* structures within structures; what is farther in keeps its points */
-#define NEST_DEPTH  8u /* lists within lists */
+#define GROUP_DEPTH 8u	 /* structures within structures; what is farther in keeps its points */
+#define NEST_DEPTH  8u	 /* lists within lists */
+#define ABSENT_TEXT 256u /* bytes of the name of a value that is not there, with others' around it */
 
 /* The values of a call that are being printed, or the members of an element of a list. */
 struct values_output {
@@ -532,11 +533,56 @@ static void pass_members(struct values_output *values, const char *prefix, size_
 		pass_field(values, field);
 }
 
+/* What stands in front of a value that has the name of what is not there, as its language writes it. */
+static const char *front_of(const struct shown_name *none)
+{
+	return none->length == 4 && !strncmp(none->name, "None", 4) ? "Some(" : "{";
+}
+
+static const char *end_of(const char *front)
+{
+	return front[0] == '{' ? "}" : ")";
+}
+
+/* Is the text the name, or that with fronts and ends around it? */
+static bool is_absent(const char *text, size_t length, const struct shown_name *none, const char *front)
+{
+	size_t edge = strlen(front);
+
+	while (length > edge && !strncmp(text, front, edge)) {
+		text += edge;
+		length -= edge + 1;
+	}
+	return length == (size_t)none->length && !strncmp(text, none->name, length);
+}
+
+/*
+ * A value is there, but is shown by the name of what is not there, as that of an Option within an Option may be: what
+ * is printed from `start` on gets a front and an end.
+ */
+static void wrap_absent(struct shown *out, size_t start, const struct trace_field *guard)
+{
+	const char *list = guard->more, *front;
+	size_t length = out->at - start;
+	struct shown_name none;
+	char text[ABSENT_TEXT];
+
+	if (length >= sizeof(text) || !shown_take_name(&none, &list))
+		return;
+	memcpy(text, out->text + start, length);
+	front = front_of(&none);
+	if (!is_absent(text, length, &none, front))
+		return;
+	out->at = start;
+	shown_put(out, "%s%.*s%s", front, (int)length, text, end_of(front));
+}
+
 /* Print what may have a value, as the next field tells, or the value in its place. */
 static void put_optional(struct values_output *values, const char *prefix, size_t length, bool cut, uint32_t depth)
 {
 	const struct trace_field *guard = next_field(values), *field;
 	const char *point;
+	size_t start;
 
 	if (says_none(guard, values->bytes, values->used)) {
 		if (guard->offset <= values->used && guard->size <= values->used - guard->offset)
@@ -550,11 +596,13 @@ static void put_optional(struct values_output *values, const char *prefix, size_
 		shown_put(values->out, "...");
 		return;
 	}
+	start = values->out->at;
 	point = strchr(field->name + length + 1, '.');
 	if (point && depth < GROUP_DEPTH)
 		put_body(values, field->name, (size_t)(point - field->name), cut, depth + 1);
 	else
 		put_simple(values, field);
+	wrap_absent(values->out, start, guard);
 	pass_members(values, prefix, length);
 }
 
@@ -801,13 +849,31 @@ void trace_event_each_value(const struct trace *trace, const struct trace_event 
 	}
 }
 
-/* What a field says that is against another one. */
-static void put_guard(struct shown *out, const struct trace_field *guard, const unsigned char *bytes, size_t used)
+/* What a field says that is against another one, with what is there of those around it. */
+static void put_guard(const struct values_output *values, const struct trace_field *guard)
 {
-	if (is_variant(guard))
-		put_variant_name(out, guard, bytes, used);
-	else
-		shown_number(out, guard, bytes);
+	const char *list = guard->more, *front;
+	struct shown_name none;
+	uint32_t around = 0;
+
+	if (is_variant(guard)) {
+		put_variant_name(values->out, guard, values->bytes, values->used);
+		return;
+	}
+	if (!shown_take_name(&none, &list))
+		return;
+	front = front_of(&none);
+	for (const struct trace_field *outer = field_at(values, 0); outer < guard; outer++) {
+		const char *point = is_guard(outer) && !is_hidden(outer) ? strrchr(outer->name, '.') : NULL;
+
+		if (!point || !is_within(guard, outer->name, (size_t)(point - outer->name)))
+			continue;
+		shown_put(values->out, "%s", front);
+		around++;
+	}
+	shown_number(values->out, guard, values->bytes);
+	while (around--)
+		shown_put(values->out, "%s", end_of(front));
 }
 
 bool trace_event_value(const struct trace *trace, const struct trace_event *event, const char *name,
@@ -828,7 +894,7 @@ bool trace_event_value(const struct trace *trace, const struct trace_event *even
 			const struct trace_field *guard = guard_against(&values, field);
 
 			if (guard && guard->offset + guard->size <= values.used)
-				put_guard(&out, guard, bytes, values.used);
+				put_guard(&values, guard);
 			else
 				put_next(&values, field);
 			return true;

@@ -478,6 +478,35 @@ static void variants_have_a_text(void **state)
 			    cases[i].text);
 }
 
+/* What is there, but is called as if it were not, has that around it. */
+static void absent_values_within_others_have_a_text(void **state)
+{
+	static const struct row rows[] = {
+		{"a", 0, 0, CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING | CALLTAP_FIELD_GROUP, "struct"},
+		{"a.has_value", 0, 1, CALLTAP_FIELD_ENUM | CALLTAP_FIELD_GUARD, "None=0"},
+		{"a.value.has_value", 1, 1, CALLTAP_FIELD_ENUM | CALLTAP_FIELD_GUARD, "None=0"},
+		{"a.value.value.variant", 2, 1, CALLTAP_FIELD_ENUM | CALLTAP_FIELD_VARIANT, "None=0:0,Some=1:1"},
+		{"a.value.value.Some.__0", 3, 1, 0, NULL},
+		{"c", 0, 0, CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING | CALLTAP_FIELD_GROUP, "struct"},
+		{"c.has_value", 4, 1, CALLTAP_FIELD_ENUM | CALLTAP_FIELD_GUARD, "nullopt=0"},
+		{"c.value.has_value", 5, 1, CALLTAP_FIELD_ENUM | CALLTAP_FIELD_GUARD, "nullopt=0"},
+		{"c.value.value", 6, 1, 0, NULL},
+	};
+	static const struct {
+		unsigned char bytes[7];
+		const char *text;
+	} cases[] = {
+		{{0, 1, 1, 5, 0, 1, 7}, "a=None, c=nullopt"},
+		{{1, 0, 1, 5, 1, 0, 7}, "a=Some(None), c={nullopt}"},
+		{{1, 1, 0, 5, 1, 1, 7}, "a=Some(Some(None)), c=7"},
+		{{1, 1, 1, 5, 1, 1, 0}, "a=Some(5), c=0"},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		expect_text(rows, sizeof(rows) / sizeof(rows[0]), cases[i].bytes, sizeof(cases[i].bytes),
+			    cases[i].text);
+}
+
 /* x86's and binary128, the shortest that reads back. */
 static void long_doubles_have_a_text(void **state)
 {
@@ -601,6 +630,7 @@ int main(void)
 		cmocka_unit_test(lists_of_structures_have_a_text),
 		cmocka_unit_test(broken_lists_have_an_end),
 		cmocka_unit_test(variants_have_a_text),
+		cmocka_unit_test(absent_values_within_others_have_a_text),
 		cmocka_unit_test(long_doubles_have_a_text),
 	};
 
