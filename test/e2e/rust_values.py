@@ -375,12 +375,14 @@ fn main() {
 OF_VARIANTS = {
     "s.variant == Rect": [1, 5, 9], "s.variant == Empty && i > 5": [7, 11], "s.Circle.__0 > 1.5": [4, 8], "!(s.Circle.__0 > 1.5)": [0],
     "s.Rect.h == -5 || s.Named.__1 == 10": [5], "s.variant == Rect && s.Rect.h == -5 || s.Named.__1 == 10": [5, 10], 's.Named.__0 == "n6"': [6], 'r.Err.__0 == "odd" && s.variant == Rect': [1, 5, 9],
+    "r.variant == Ok && i > 5": [6, 8, 10], "ret.variant == Ok": [0, 3, 6, 9], "s.variant == Shape::Rect": [1, 5, 9],
     "r.Ok.__0 > 9": [10], "ret.Ok.__0 == 12": [6], "ret.Err.__0 > 8": [10, 11], "s.variant != Circle && s.variant != Rect && s.variant != Empty": [2, 6, 10],
 }
 # What is refused, and why.
 NOT_OF_VARIANTS = {
     "s.variant == Named": "no number of its own", "s == Rect": "as in 's.variant == Ok'", "r == Ok": "as in 's.variant == Ok'", "i > 5 && s != 0": "as in 's.variant == Ok'",
-    "s.variant == 0": "is compared with a name", "2 != r.variant": "is compared with a name", "s.variant < Rect": "is compared with a name",
+    "s.variant == 0": "compared with a name of its type", "2 != r.variant": "compared with a name of its type", "s.variant < Rect": "compared with a name of its type",
+    "r.variant == Err": "no number of its own", "r.variant == Circle": "compared with a name of its type", "s.variant == r.variant": "compared with a name of its type",
 }
 
 

@@ -305,6 +305,8 @@ static unsigned take_constant(struct parser *parser, size_t length)
 	return NO_NODE;
 }
 
+static const char no_number[] = "this variant has no number of its own: compare with each of the others, by !=";
+
 /* Take a name of an enumeration that some value has as its type; NO_NODE without a reason: it is none. */
 static unsigned take_enumerator(struct parser *parser, size_t length)
 {
@@ -318,18 +320,13 @@ static unsigned take_enumerator(struct parser *parser, size_t length)
 		return add(parser, (struct condition_node){.kind = CONDITION_LATER});
 	}
 	if (!constant_find_name(&value, &unlike, parser->names, start, length))
-		return !constant_is_others(parser->names, start, length)
-			       ? NO_NODE
-			       : refuse(parser, start,
-					"this variant has no number of its own: compare with each of the others, by "
-					"!=");
+		return !constant_is_others(parser->names, start, length) ? NO_NODE : refuse(parser, start, no_number);
 	if (unlike)
 		return refuse(parser, start,
 			      "two types give this name to different values: say which, as in TYPE::NAME, or write the "
 			      "number");
 	parser->reader.at = start + length;
-	return add(parser,
-		   (struct condition_node){.kind = CONDITION_NUMBER, .number = (uint64_t)value, .is_name = true});
+	return add(parser, (struct condition_node){.kind = CONDITION_NUMBER, .number = (uint64_t)value});
 }
 
 /* Take "ret", or what it leads to. */
@@ -741,19 +738,48 @@ static bool has_no_sign(const struct parser *parser, uint8_t kind, unsigned left
 	return false; /* it is 0 or 1 */
 }
 
-static bool may_be_variant(const struct condition_node *node)
+static const char *names_of(const struct parser *parser, const struct condition_node *variant)
 {
-	return node->is_variant || node->is_name || node->kind == CONDITION_LATER;
+	return parser->out->fields[variant->left].more;
 }
 
-/* Is it a variant, whose number says nothing to a user, with something else than a name? */
+/* Is it a variant, whose number says nothing to a user, with something else than a name of its type? */
 static bool is_unnamed(const struct parser *parser, uint8_t kind, unsigned left, unsigned right)
 {
 	const struct condition_node *one = &parser->out->nodes[left], *other = &parser->out->nodes[right];
 
 	if (!one->is_variant && !other->is_variant)
 		return false;
-	return (kind != CONDITION_EQUAL && kind != CONDITION_UNEQUAL) || !may_be_variant(one) || !may_be_variant(other);
+	if (kind != CONDITION_EQUAL && kind != CONDITION_UNEQUAL)
+		return true;
+	if (one->is_variant && other->is_variant)
+		return strcmp(names_of(parser, one), names_of(parser, other)) != 0;
+	return !other->is_name && !is_later(parser, left) && !is_later(parser, right);
+}
+
+/* Take the name that stands right of a variant; false: it is none of its type. */
+static bool take_variant(unsigned *node, struct parser *parser, unsigned variant)
+{
+	bool found, others;
+	const char *start;
+	size_t length;
+	int64_t value;
+
+	if (!parser->out->nodes[variant].is_variant)
+		return false;
+	skip_blanks(parser);
+	start = parser->reader.at;
+	length = constant_qualified(start);
+	while (!constant_qualified(start) && spec_is_word(start[length]))
+		length++;
+	found = constant_find_in(&value, &others, names_of(parser, &parser->out->nodes[variant]), start, length);
+	if (!found && !others)
+		return false;
+	parser->reader.at += found ? length : 0;
+	*node = others ? refuse(parser, start, no_number)
+		       : add(parser, (struct condition_node){
+					     .kind = CONDITION_NUMBER, .number = (uint64_t)value, .is_name = true});
+	return true;
 }
 
 static unsigned add_operation(struct parser *parser, const struct infix *infix, const char *start, unsigned left,
@@ -775,7 +801,8 @@ static unsigned add_operation(struct parser *parser, const struct infix *infix, 
 	if ((is_real(parser, left) || is_real(parser, right)) && !is_later(parser, left) && !is_later(parser, right))
 		return add_real(parser, infix, start, left, right);
 	if (is_unnamed(parser, infix->kind, left, right))
-		return refuse(parser, start, "a variant is compared with a name by == or !=, as in 's.variant == Ok'");
+		return refuse(parser, start,
+			      "a variant is compared with a name of its type, by == or !=, as in 's.variant == Ok'");
 	if (is_never(parser, infix->kind, left, right))
 		return refuse(parser, start,
 			      "a value of type u64 or x64 is never below 0: give it one with a sign, such as s32");
@@ -831,7 +858,8 @@ static unsigned take_binary(struct parser *parser, unsigned level)
 			left = take_match(parser, infix, start, left);
 			continue;
 		}
-		right = take_binary(parser, infix->level + 1u);
+		if (!take_variant(&right, parser, left))
+			right = take_binary(parser, infix->level + 1u);
 		left = right == NO_NODE ? NO_NODE : add_operation(parser, infix, start, left, right);
 	}
 	parser->depth--;

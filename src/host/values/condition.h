@@ -86,7 +86,7 @@ struct condition_node {
 	uint8_t uses;	     /* CONDITION_AT_*: what is in there */
 	bool is_unsigned;    /* the node's value has no sign */
 	bool is_variant;     /* the number tells which variant there is: it is compared with a name */
-	bool is_name;	     /* the number is that of a name */
+	bool is_name;	     /* the number is that of a variant's name */
 	uint8_t left, right; /* nodes; a field's number */
 	uint16_t at, size;   /* of a pattern in `texts` */
 	uint64_t number;

@@ -146,6 +146,27 @@ static bool find_among(int64_t *value, bool *unlike, const struct spec *const se
 	return found;
 }
 
+/* Is it the name of what has all other numbers (SPEC_VARIANT)? */
+static bool is_others_in(const char *names, const char *name, size_t length)
+{
+	for (const char *at = names; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (!strncmp(at, name, length) && !strncmp(at + length, "=*", 2))
+			return true;
+	return false;
+}
+
+bool constant_find_in(int64_t *value, bool *others, const char *names, const char *name, size_t length)
+{
+	size_t word = last_word(name, length);
+	uint64_t bits;
+
+	*others = is_others_in(names, name + word, length - word);
+	if (!find_in(&bits, names, name + word, length - word))
+		return false;
+	*value = (int64_t)bits;
+	return true;
+}
+
 bool constant_find_name(int64_t *value, bool *unlike, const struct spec *const sets[2], const char *name, size_t length)
 {
 	bool found = find_among(value, unlike, sets, name, length, false);
@@ -164,9 +185,8 @@ bool constant_is_others(const struct spec *const sets[2], const char *name, size
 
 		if (!field || i % SPEC_ROWS >= set->count || field->type != SPEC_VARIANT)
 			continue;
-		for (const char *at = field->more; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-			if (!strncmp(at, name, length) && !strncmp(at + length, "=*", 2))
-				return true;
+		if (is_others_in(field->more, name, length))
+			return true;
 	}
 	return false;
 }

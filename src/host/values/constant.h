@@ -25,6 +25,11 @@ size_t constant_qualified(const char *text);
  */
 bool constant_find_name(int64_t *value, bool *unlike, const struct spec *const sets[2], const char *name,
 			size_t length);
+/*
+ * Find the value that the names "NAME=1f,OTHER=20:3" give to a name, which may have "::" in front; false: none.
+ * *others: it is the name of what has all other numbers.
+ */
+bool constant_find_in(int64_t *value, bool *others, const char *names, const char *name, size_t length);
 /* Is it the name of a variant that has all numbers but the others', so that it is none itself? */
 bool constant_is_others(const struct spec *const sets[2], const char *name, size_t length);
 
