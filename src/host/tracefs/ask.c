@@ -373,8 +373,10 @@ int ask_change(struct tree_instance *instance, const char *file, const struct tr
 		ret = ask_set(instance, changes, &diag);
 	if (ret == -ENODEV && take_away_alone(changes))
 		ret = change_remembered(instance, changes);
-	if (!ret)
+	if (!ret) {
+		(void)ask_settings(instance); /* what was said last is kept when the session ends */
 		return 0;
+	}
 	errors_note(instance->tree, file, ret, diag.text, diag.input[0] ? diag.input : written_value(changes->list[0]),
 		    diag.column);
 	return error_of(ret);

@@ -1,0 +1,56 @@
+#!/bin/busybox sh
+# The first program of the virtual machine in which text.py runs: prints the kernel's text of the same calls with each option.
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t tracefs tracefs /sys/kernel/tracing
+cd /sys/kernel/tracing || exit 1
+
+work() { ls / > /dev/null; sleep 0.01; cat /proc/version > /dev/null; }
+# The text with these options, nothing of which is changed afterwards.
+show() {
+	name=$1
+	shift
+	for option; do
+		case $option in no*) echo 0 > "options/${option#no}";; *) echo 1 > "options/$option";; esac
+	done
+	echo "@@@ $name $*"
+	head -n 26 trace
+	for option; do
+		case $option in no*) echo 1 > "options/${option#no}";; *) echo 0 > "options/$option";; esac
+	done
+}
+record() {
+	echo nop > current_tracer
+	echo 1 > tracing_on
+	echo "$1" > current_tracer
+	work
+	echo 0 > tracing_on
+}
+
+echo vfs_open > set_ftrace_filter
+record function
+show function
+for option in raw hex verbose latency-format sym-offset sym-addr noprint-parent record-tgid noirq-info nocontext-info; do
+	show function $option
+done
+show function latency-format verbose
+echo function > current_tracer
+echo 1 > options/func_stack_trace
+record function
+show function
+echo 0 > options/func_stack_trace
+
+echo 'vfs_*' > set_ftrace_filter
+record function_graph
+show function_graph
+for option in latency-format funcgraph-abstime funcgraph-proc funcgraph-tail nofuncgraph-cpu nofuncgraph-duration nofuncgraph-overhead; do
+	show function_graph $option
+done
+show function_graph latency-format funcgraph-abstime funcgraph-proc
+echo vfs_open > set_ftrace_filter
+echo vfs_open:stacktrace >> set_ftrace_filter
+record function_graph
+show function_graph
+echo "@@@ end"
+poweroff -f
