@@ -126,14 +126,14 @@ int agent_counts_take(const struct calltap_msg_counts *message, int fd)
 	counts_error = sys_failed((long)made) ? (int)(long)made : 0;
 	if (!counts_error)
 		counts = made;
-	probe_counts_set(counts, message->flags);
+	probe_counts_set(counts, message->flags, agent.image_id);
 	return 0;
 }
 
 void agent_programs_release(void)
 {
 	probe_program_set(NULL);
-	probe_counts_set(NULL, 0);
+	probe_counts_set(NULL, 0, 0);
 	if (counts)
 		sys_munmap(counts, sizeof(*counts));
 	counts = NULL;

@@ -5,15 +5,18 @@
 
 #include <base/mem.h>
 #include <calltap/abi/control.h>
+#include <probe/caller.h>
 #include <probe/count.h>
 #include <probe/maps.h>
 #include <probe/program.h>
 
 static struct calltap_map *counts;
 static bool of_one_process, of_newest;
+static uint64_t image_id;
 
-void probe_counts_set(struct calltap_map *next, uint32_t flags)
+void probe_counts_set(struct calltap_map *next, uint32_t flags, uint64_t image)
 {
+	image_id = image;
 	of_one_process = flags & CALLTAP_COUNTS_ONE;
 	of_newest = flags & CALLTAP_COUNTS_NEWEST;
 	__atomic_store_n(&counts, next, __ATOMIC_RELEASE); /* pairs with probe_help_count() */
@@ -99,33 +102,35 @@ uint64_t probe_help_lookup(uint64_t number, const void *index)
 	return map ? (uint64_t)map_lookup(map, (uint32_t)number, at, lane_of(probe_self())) : 0;
 }
 
-/* Has the map keys of that size in this process? */
-static struct calltap_map *spans_of(uint64_t number, uint64_t size)
+/* Has the map keys of that size, here?  The key is the process' own then. */
+static struct calltap_map *spans_of(uint64_t words[2], uint64_t number, const void *key, uint64_t size)
 {
-	return number == CALLTAP_MAP_SPANS && size == CALLTAP_MAP_SPAN_KEY ? probe_counts() : NULL;
+	if (number != CALLTAP_MAP_SPANS || size != sizeof(words[0]))
+		return NULL;
+	__builtin_memcpy(words, key, sizeof(words[0]));
+	words[1] = calltap_map_process(probe_help_pid(), image_id);
+	return probe_counts();
 }
 
 uint64_t probe_help_update(uint64_t number, const void *key, uint64_t size, uint64_t value)
 {
-	struct calltap_map *map = spans_of(number, size);
 	uint64_t words[2];
+	struct calltap_map *map = spans_of(words, number, key, size);
 
 	if (!map)
 		return (uint64_t)-EINVAL;
-	__builtin_memcpy(words, key, sizeof(words));
 	return map_begin(map, words, value) ? 0 : (uint64_t)-ENOSPC;
 }
 
 uint64_t probe_help_delete(uint64_t number, const void *key, uint64_t size, void *to, uint64_t to_size)
 {
-	struct calltap_map *map = spans_of(number, size);
 	uint64_t words[2], value = 0;
+	struct calltap_map *map = spans_of(words, number, key, size);
 	bool found;
 
 	memset(to, 0, to_size); /* all of it is written, as the verifier has it */
 	if (!map || to_size != sizeof(value))
 		return (uint64_t)-EINVAL;
-	__builtin_memcpy(words, key, sizeof(words));
 	found = map_end(map, words, &value);
 	__builtin_memcpy(to, &value, sizeof(value));
 	return found ? 0 : (uint64_t)-ENOENT;

@@ -20,7 +20,7 @@ uint64_t probe_help_update(uint64_t number, const void *key, uint64_t size, uint
 uint64_t probe_help_delete(uint64_t number, const void *key, uint64_t size, void *to, uint64_t to_size);
 /* The map, NULL = there is none, or not for this process. */
 struct calltap_map *probe_counts(void);
-/* Control side: count there from now on; NULL = nowhere.  flags: CALLTAP_COUNTS_* (abi/control.h). */
-void probe_counts_set(struct calltap_map *counts, uint32_t flags);
+/* Control side: count there from now on; NULL = nowhere.  flags: CALLTAP_COUNTS_* (abi/control.h); image: its id. */
+void probe_counts_set(struct calltap_map *counts, uint32_t flags, uint64_t image);
 
 #endif

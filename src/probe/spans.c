@@ -25,7 +25,7 @@ static uint64_t next_state(uint64_t state, enum calltap_map_span_state kind)
 
 static struct calltap_map_span *slot_at(struct calltap_map *map, uint64_t hash, uint32_t i)
 {
-	return &map->spans[(uint32_t)((hash >> 32) + i) % CALLTAP_MAP_SLOTS];
+	return &map->spans[(uint32_t)((hash >> 32) + i) % CALLTAP_MAP_SPAN_SLOTS];
 }
 
 /* What the slot holds may change meanwhile: then its state does, too. */
@@ -43,7 +43,7 @@ static bool take(struct calltap_map_span *slot, const uint64_t key[2], uint64_t 
 	for (uint32_t i = 0; i < TRIES && holds(slot, *state, key); i++) {
 		uint64_t found = __atomic_load_n(&slot->value, __ATOMIC_RELAXED), empty;
 
-		empty = next_state(*state, CALLTAP_MAP_SPAN_EMPTY);
+		empty = calltap_map_span_emptied(*state);
 		/*
 		 * Release: key and value were read before.  Acquire, where it fails: pairs with fill() for the next
 		 * look.
@@ -82,7 +82,7 @@ static void count(uint64_t *counter)
 
 bool map_begin(struct calltap_map *map, const uint64_t key[2], uint64_t value)
 {
-	uint64_t hash = keys_hash(key, 2, CALLTAP_MAP_SPAN_KEY), old, state, empty_state = 0;
+	uint64_t hash = keys_hash(key, 2, 0), old, state, empty_state = 0;
 
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		struct calltap_map_span *empty = NULL;
@@ -108,7 +108,7 @@ bool map_begin(struct calltap_map *map, const uint64_t key[2], uint64_t value)
 
 bool map_end(struct calltap_map *map, const uint64_t key[2], uint64_t *value)
 {
-	uint64_t hash = keys_hash(key, 2, CALLTAP_MAP_SPAN_KEY), state;
+	uint64_t hash = keys_hash(key, 2, 0), state;
 	bool found = false;
 
 	*value = 0;

@@ -195,6 +195,48 @@ def attached(case):
     expect("times from 'submit: request' to 'complete: request': average" in text and "begun and not ended" in text, text)
 
 
+LEAVING = r"""
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int sink;
+__attribute__((noinline)) void begin(long id) { sink += id; }
+__attribute__((noinline)) void end(long id) { sink -= id; }
+int main(int argc, char **argv)
+{
+	if (argc > 1) { /* another image of the process that has begun 7 */
+		end(7);
+		return 0;
+	}
+	for (int child = 0; child < 90; child++) {
+		if (!fork()) {
+			for (int i = 0; i < 4000; i++)
+				begin(i);
+			for (int i = 0; i < 50; i++)
+				end(i);
+			child % 2 ? _exit(0) : abort();
+		}
+		wait(NULL);
+	}
+	begin(7);
+	execl(argv[0], argv[0], "again", NULL);
+	return 1;
+}
+"""
+
+
+def leaving(case):
+    """What processes leave open when they end takes no room from others, is told, and is not ended by the next image or process."""
+    need(case)
+    case.as_it_is = True
+    command = [compiled(case, "leaving", LEAVING, "gcc", "-O1", "-g")]
+    done = case.run([case.tool, "count", "--json", "begin: id", "--until", "end: id", "--", *command])
+    expect(done.status == 0 and not done.stderr, f"{done.status} {done.stderr}")
+    found = json.loads(done.stdout)
+    got = [found[key] for key in ("count", "open", "not_begun", "begun_again", "without_room")]
+    expect(got == [90 * 50, 90 * 3950 + 1, 1, 0, 0], found)
+
+
 def refused(case):
     need(case)
     command = [program(case, "-g")]
@@ -208,4 +250,4 @@ def refused(case):
         expect(done.status == status and word in done.stderr and "COUNT" not in done.stdout, f"'{begin}' '{until}' {options}: {done.status} {done.stderr}")
 
 
-SINGLE = {"count-spans": exact, "count-spans-placed": placed, "count-spans-chosen": chosen, "count-spans-attached": attached, "count-spans-refused": refused}
+SINGLE = {"count-spans": exact, "count-spans-placed": placed, "count-spans-chosen": chosen, "count-spans-attached": attached, "count-spans-leaving": leaving, "count-spans-refused": refused}

@@ -37,7 +37,7 @@
 enum calltap_map_number {
 	CALLTAP_MAP_RANGES, /* CALLTAP_MAP_RANGES_MAX counts of 8 bytes: how many numbers were in which range */
 	CALLTAP_MAP_SUMS,   /* a struct calltap_map_sum for each slot, of the numbers that came with its key */
-	CALLTAP_MAP_SPANS,  /* no array: keys of CALLTAP_MAP_SPAN_KEY bytes, with values of 8 bytes */
+	CALLTAP_MAP_SPANS,  /* no array: keys of 8 bytes, each process' own, with values of 8 bytes */
 	CALLTAP_MAPS
 };
 
@@ -59,16 +59,31 @@ struct calltap_map_sum {
 
 /* What has begun and has not ended. */
 struct calltap_map_span {
-	uint64_t state; /* an enum calltap_map_span_state, and above it how often the slot has changed */
-	uint64_t key[2];
+	uint64_t state;	 /* an enum calltap_map_span_state, and above it how often the slot has changed */
+	uint64_t key[2]; /* the program's, and calltap_map_process() */
 	uint64_t value;
 };
 
 enum calltap_map_span_state { CALLTAP_MAP_SPAN_EMPTY, CALLTAP_MAP_SPAN_CLAIMED, CALLTAP_MAP_SPAN_READY };
 
-#define CALLTAP_MAP_SPAN_KIND	3u /* the bits of that in the state */
-#define CALLTAP_MAP_SPAN_KEY	16u
-#define CALLTAP_MAP_SPAN_PROBES 16u /* slots that a span may be in, from the one of its key's hash on */
+#define CALLTAP_MAP_SPAN_KIND	3u	/* the bits of that in the state */
+#define CALLTAP_MAP_SPAN_SLOTS	262144u /* so that a quarter of them may be in use, and hardly any key has no room */
+#define CALLTAP_MAP_SPAN_PROBES 16u	/* slots that a span may be in, from the one of its key's hash on */
+
+/* The state of a ready slot once the span was taken away. */
+static inline uint64_t calltap_map_span_emptied(uint64_t state)
+{
+	return (state & ~(uint64_t)CALLTAP_MAP_SPAN_KIND) + CALLTAP_MAP_SPAN_KIND + 1 + CALLTAP_MAP_SPAN_EMPTY;
+}
+
+/*
+ * The process of a span: its id, and the lower bits of its image's (struct calltap_msg_hello), which forked children
+ * have from their parent, and an executed program has not.
+ */
+static inline uint64_t calltap_map_process(uint64_t pid, uint64_t image_id)
+{
+	return (uint32_t)pid | image_id << 32;
+}
 
 /* A slot's state.  Ready: the upper bytes of the key's hash, its size, and this. */
 #define CALLTAP_MAP_CLAIMED   1u
@@ -126,7 +141,7 @@ struct calltap_map {
 	uint64_t ranges[CALLTAP_MAP_LANES][CALLTAP_MAP_RANGES_MAX];
 	uint64_t used[CALLTAP_MAP_SLOTS]; /* with CALLTAP_COUNTS_NEWEST: what `taken` was at the slot's last call */
 	struct calltap_map_sum sums[CALLTAP_MAP_LANES][CALLTAP_MAP_SLOTS];
-	struct calltap_map_span spans[CALLTAP_MAP_SLOTS];
+	struct calltap_map_span spans[CALLTAP_MAP_SPAN_SLOTS];
 };
 
 _Static_assert(sizeof(struct calltap_map_span) == 32, "ABI");

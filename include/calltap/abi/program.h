@@ -98,8 +98,9 @@ enum calltap_helper {
 	 */
 	CALLTAP_HELPER_FIND,
 	/*
-	 * (map, key, size of it, number): the key has the number from now on, in the map CALLTAP_MAP_SPANS.  0;
-	 * -ENOSPC: there is no room; -EINVAL: the map has no such keys, or this process counts nothing.
+	 * (map, key, size of it, number): the key has the number from now on in this process, in the map
+	 * CALLTAP_MAP_SPANS.  0; -ENOSPC: there is no room; -EINVAL: the map has no such keys, or this process counts
+	 * nothing.
 	 */
 	CALLTAP_HELPER_UPDATE,
 	/*

@@ -14,6 +14,7 @@
 #include <host/proc.h>
 #include <host/files.h>
 #include <host/session/session.h>
+#include <host/values/values.h>
 
 #define SEND_WAIT_US   500000	    /* a target that does not read holds everybody up for so long, once */
 #define GREET_NS       2000000000u  /* who connects and says nothing is shown out after that */
@@ -99,6 +100,7 @@ void targets_end(struct session *session, struct target *target)
 		target_diagnose(session, target,
 				"process %d could not go on with its session; the rest of it ran untraced",
 				(int)target->pid);
+	values_end(session->images.values, target);
 	target->ended = true;
 	session_wake_drainer(session);
 }

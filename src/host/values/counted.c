@@ -8,6 +8,7 @@
 
 #include <calltap/abi/maps.h>
 #include <host/sealed.h>
+#include <host/target/target.h>
 
 #include "bucket.h"
 #include "counts.h"
@@ -241,6 +242,13 @@ int values_count(struct values *values, const struct values_counting *how, const
 	return ret;
 }
 
+void values_end(struct values *values, const struct target *target)
+{
+	if (values && values->counts && values_span(values))
+		values->left_open += counts_end_spans(values->counts,
+						      calltap_map_process(target->hello.pid, target->hello.image_id));
+}
+
 static uint32_t type_of_events(const struct values *values, uint32_t id)
 {
 	const struct calltap_program *list = (const struct calltap_program *)(values->memory + CALLTAP_PROGRAMS_AT);
@@ -285,6 +293,7 @@ int values_tallies(struct tallies *out, const struct values *values)
 		bucket_read(&out->ranges, values->counts, &values->buckets);
 	if (values_span(values))
 		counts_read_spans(&out->spans, values->counts);
+	out->spans.open += values->left_open;
 	for (size_t i = 0; i < out->count; i++) {
 		out->list[i].type = type_of_events(values, (uint32_t)out->list[i].key[0]);
 		take_stack(&out->list[i], values);

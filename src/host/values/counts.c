@@ -137,7 +137,24 @@ void counts_read_spans(struct tallied_spans *out, const struct calltap_map *map)
 				      .begun_again = __atomic_load_n(&map->begun_again, __ATOMIC_RELAXED),
 				      .roomless = __atomic_load_n(&map->roomless, __ATOMIC_RELAXED)};
 	sum_read(&out->ticks, map, 0); /* where the programs of spans add up (fetch.c) */
-	for (uint32_t at = 0; at < CALLTAP_MAP_SLOTS; at++)
+	for (uint32_t at = 0; at < CALLTAP_MAP_SPAN_SLOTS; at++)
 		out->open += (__atomic_load_n(&map->spans[at].state, __ATOMIC_RELAXED) & CALLTAP_MAP_SPAN_KIND) ==
 			     CALLTAP_MAP_SPAN_READY;
+}
+
+uint64_t counts_end_spans(struct calltap_map *map, uint64_t process)
+{
+	uint64_t count = 0;
+
+	for (uint32_t at = 0; at < CALLTAP_MAP_SPAN_SLOTS; at++) {
+		struct calltap_map_span *slot = &map->spans[at];
+		/* Pairs with the release in the target's fill(), as those of the target's take() do (probe/spans.c). */
+		uint64_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+
+		if ((state & CALLTAP_MAP_SPAN_KIND) == CALLTAP_MAP_SPAN_READY &&
+		    __atomic_load_n(&slot->key[1], __ATOMIC_RELAXED) == process)
+			count += __atomic_compare_exchange_n(&slot->state, &state, calltap_map_span_emptied(state),
+							     false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	}
+	return count;
 }

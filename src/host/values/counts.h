@@ -22,5 +22,7 @@ int counts_read(struct tallies *out, const struct calltap_map *map, enum counts_
 
 /* What is said of spans. */
 void counts_read_spans(struct tallied_spans *out, const struct calltap_map *map);
+/* Take away the spans of a process (calltap_map_process()) that has ended; returns how many there were. */
+uint64_t counts_end_spans(struct calltap_map *map, uint64_t process);
 
 #endif

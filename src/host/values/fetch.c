@@ -55,7 +55,7 @@ static const struct bpf_helper helpers[CALLTAP_HELPERS] = {
 static const struct bpf_map maps[CALLTAP_MAPS] = {
 	[CALLTAP_MAP_RANGES] = {.key_size = sizeof(uint32_t), .value_size = sizeof(uint64_t)},
 	[CALLTAP_MAP_SUMS] = {.key_size = sizeof(uint32_t), .value_size = sizeof(struct calltap_map_sum)},
-	[CALLTAP_MAP_SPANS] = {.key_size = CALLTAP_MAP_SPAN_KEY, .value_size = sizeof(uint64_t)},
+	[CALLTAP_MAP_SPANS] = {.key_size = sizeof(uint64_t), .value_size = sizeof(uint64_t)},
 };
 
 const struct bpf_machine fetch_machine = {
@@ -579,7 +579,7 @@ static void put_keep_key(struct fetch *out)
 }
 
 /* Bytes of the program's stack, as distances from its end. */
-enum { SPAN_KEY = -16, SPAN_PLACE = -24 };
+enum { SPAN_KEY = -8, SPAN_PLACE = -16 };
 
 static void put_stack_store(struct fetch *out, int16_t at, uint8_t from)
 {
@@ -593,19 +593,12 @@ static void put_stack_address(struct fetch *out, uint8_t to, int32_t at)
 	put_add(out, to, at);
 }
 
-/* The first three arguments of UPDATE and DELETE: a span is its number's and the process'. */
-static void put_span_key(struct fetch *out)
-{
-	put_stack_store(out, SPAN_KEY, VALUE);
-	put_call(out, CALLTAP_HELPER_PID);
-	put_stack_store(out, SPAN_KEY + 8, BPF_REG_0);
-}
-
+/* The first three arguments, and the call. */
 static void put_span_call(struct fetch *out, enum calltap_helper helper)
 {
 	put_map(out, CALLTAP_MAP_SPANS);
 	put_stack_address(out, BPF_REG_2, SPAN_KEY);
-	put_number(out, BPF_REG_3, CALLTAP_MAP_SPAN_KEY);
+	put_number(out, BPF_REG_3, 8);
 	put_call(out, helper);
 }
 
@@ -655,7 +648,7 @@ static void put_span(struct fetch *out, const struct spec *spec, uint32_t regist
 		put(out, (struct bpf_insn){.code = BPF_JMP | BPF_EXIT});
 		put_target(out, none);
 	}
-	put_span_key(out);
+	put_stack_store(out, SPAN_KEY, VALUE);
 	if (spec->span == SPEC_ENDS) {
 		put_span_end(out, buckets);
 		return;

@@ -140,6 +140,8 @@ int values_check(const struct values *values, struct calltap_diag *diag) __attri
  * one: children that it forks do not count.
  */
 int values_welcome(const struct values *values, struct target *target, bool one) __attribute__((warn_unused_result));
+/* The process has ended, or is let go of: what has begun there will not end.  values may be NULL. */
+void values_end(struct values *values, const struct target *target);
 /* The agent's answer: a process without programs is traced without values, which the user is told. */
 int values_answer(struct session *session, struct target *target, const struct calltap_msg_programs_done *done)
 	__attribute__((warn_unused_result));

@@ -85,6 +85,7 @@ struct values {
 	struct code code;
 	struct calltap_map *counts; /* programs count there, and record nothing; NULL = they record */
 	int counts_fd;		    /* -1 = there is none */
+	uint64_t left_open;	    /* spans of processes that have ended */
 	struct buckets buckets;
 	struct spec sum;    /* of one field: the number that is added up, as the user asks for it; of none: none is */
 	bool newest;	    /* keys for which there is no room take that of others */

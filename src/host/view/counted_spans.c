@@ -103,8 +103,8 @@ static void print_sums(const struct spans *spans, const struct counted_options *
 		out_format(out, "%12" PRIu64 "  begun again before the end: measured from the last beginning\n",
 			   told->begun_again);
 	if (told->roomless)
-		out_format(out, "%12" PRIu64 "  begun when there was no room: there is some for up to %u at once\n",
-			   told->roomless, CALLTAP_MAP_SLOTS);
+		out_format(out, "%12" PRIu64 "  begun when there was no room: there is some for %u at once\n",
+			   told->roomless, CALLTAP_MAP_SPAN_SLOTS / 4);
 	if (spans->tallies->ranges.numberless)
 		out_format(out, "%12" PRIu64 "  calls without a number\n", spans->tallies->ranges.numberless);
 	if (told->ticks.missed)

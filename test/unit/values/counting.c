@@ -61,27 +61,31 @@ static uint64_t run_time(void *data, const uint64_t arguments[BPF_ARGUMENTS])
 	return counting_time;
 }
 
-static uint64_t run_pid(void *data, const uint64_t arguments[BPF_ARGUMENTS])
+/* The key that the agent makes of a program's. */
+static void span_key(uint64_t words[2], uint64_t number, uint64_t key, uint64_t size)
 {
-	return counting_pid;
+	assert_int_equal(number, CALLTAP_MAP_SPANS);
+	assert_int_equal(size, 8);
+	memcpy(words, (const void *)(uintptr_t)key, size);
+	words[1] = calltap_map_process(counting_pid, 0);
 }
 
 static uint64_t call_update(uint64_t number, uint64_t key, uint64_t size, uint64_t value)
 {
-	assert_int_equal(number, CALLTAP_MAP_SPANS);
-	assert_int_equal(size, CALLTAP_MAP_SPAN_KEY);
-	return counting_absent || !map_begin(counting_map, (const uint64_t *)(uintptr_t)key, value) ? (uint64_t)-1 : 0;
+	uint64_t words[2];
+
+	span_key(words, number, key, size);
+	return counting_absent || !map_begin(counting_map, words, value) ? (uint64_t)-1 : 0;
 }
 
 static uint64_t call_delete(uint64_t number, uint64_t key, uint64_t size, uint64_t to, uint64_t to_size)
 {
-	assert_int_equal(number, CALLTAP_MAP_SPANS);
-	assert_int_equal(size, CALLTAP_MAP_SPAN_KEY);
+	uint64_t words[2];
+
+	span_key(words, number, key, size);
 	assert_int_equal(to_size, 8);
 	*(uint64_t *)(uintptr_t)to = 0;
-	return counting_absent || !map_end(counting_map, (const uint64_t *)(uintptr_t)key, (uint64_t *)(uintptr_t)to)
-		       ? (uint64_t)-1
-		       : 0;
+	return counting_absent || !map_end(counting_map, words, (uint64_t *)(uintptr_t)to) ? (uint64_t)-1 : 0;
 }
 
 static uint64_t run_update(void *data, const uint64_t arguments[BPF_ARGUMENTS])
@@ -99,11 +103,6 @@ static uint64_t call_time(void)
 	return counting_time;
 }
 
-static uint64_t call_pid(void)
-{
-	return counting_pid;
-}
-
 static uint64_t call_read(uint64_t to, uint64_t size, uint64_t from)
 {
 	return run_read(NULL, (uint64_t[BPF_ARGUMENTS]){to, size, from});
@@ -115,8 +114,7 @@ void counting_load(const struct fetch *fetch)
 	const uint64_t helpers[CALLTAP_HELPERS] = {
 		[CALLTAP_HELPER_READ] = (uintptr_t)call_read,	  [CALLTAP_HELPER_FIND] = (uintptr_t)call_find,
 		[CALLTAP_HELPER_LOOKUP] = (uintptr_t)call_lookup, [CALLTAP_HELPER_UPDATE] = (uintptr_t)call_update,
-		[CALLTAP_HELPER_DELETE] = (uintptr_t)call_delete, [CALLTAP_HELPER_TIME] = (uintptr_t)call_time,
-		[CALLTAP_HELPER_PID] = (uintptr_t)call_pid};
+		[CALLTAP_HELPER_DELETE] = (uintptr_t)call_delete, [CALLTAP_HELPER_TIME] = (uintptr_t)call_time};
 	const struct bpf_compile job = {.insns = fetch->insns, .count = fetch->count, .helpers = helpers, .maps = maps};
 	size_t length;
 
@@ -152,7 +150,6 @@ uint64_t counting_interpret(const struct calltap_program_context *context)
 	helpers[CALLTAP_HELPER_UPDATE].run = run_update;
 	helpers[CALLTAP_HELPER_DELETE].run = run_delete;
 	helpers[CALLTAP_HELPER_TIME].run = run_time;
-	helpers[CALLTAP_HELPER_PID].run = run_pid;
 	machine.helpers = helpers;
 	assert_int_equal(bpf_interpret(&verdict, &job), 0);
 	return verdict;

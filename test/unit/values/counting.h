@@ -15,7 +15,7 @@ struct fetch;
 
 extern struct calltap_map *counting_map;     /* counting_load() makes it */
 extern bool counting_absent;		     /* there is no map: helpers find nothing */
-extern uint64_t counting_time, counting_pid; /* what helpers TIME and PID tell */
+extern uint64_t counting_time, counting_pid; /* what helper TIME tells, and whose spans there are */
 extern _Thread_local uint32_t counting_lane; /* of the thread that runs them */
 
 /* The program that the two functions below run from now on. */

@@ -45,7 +45,7 @@ static void find_near_keys(void)
 	for (uint64_t number = 1; found < KEYS; number++) {
 		const uint64_t key[2] = {number, 7};
 
-		if ((uint32_t)(keys_hash(key, 2, CALLTAP_MAP_SPAN_KEY) >> 32) % CALLTAP_MAP_SLOTS < 12)
+		if ((uint32_t)(keys_hash(key, 2, 0) >> 32) % CALLTAP_MAP_SPAN_SLOTS < 12)
 			near_keys[found++] = number;
 	}
 }
@@ -194,22 +194,44 @@ static void each_end_finds_its_beginning(void **state)
 	assert_int_equal(tally->wrong, 0);
 }
 
+/* What a process has left open goes with it, and others' does not. */
+static void a_process_takes_its_spans_along(void **state)
+{
+	enum { PIDS = 5, EACH = 1000 };
+	struct tallied_spans told;
+	uint64_t value;
+
+	for (uint64_t i = 0; i < (uint64_t)PIDS * EACH; i++)
+		assert_true(map_begin(map, (uint64_t[]){i / PIDS, calltap_map_process(i % PIDS, 11 + i % 2)}, i));
+	for (uint64_t i = 0; i < EACH; i += 2)
+		assert_true(map_end(map, (uint64_t[]){i, calltap_map_process(3, 11)}, &value) ||
+			    map_end(map, (uint64_t[]){i, calltap_map_process(3, 12)}, &value));
+	assert_int_equal(counts_end_spans(map, calltap_map_process(3, 11)) +
+				 counts_end_spans(map, calltap_map_process(3, 12)),
+			 EACH / 2);
+	assert_int_equal(counts_end_spans(map, calltap_map_process(3, 11)), 0);
+	assert_int_equal(counts_end_spans(map, calltap_map_process(7, 11)), 0);
+	counts_read_spans(&told, map);
+	assert_int_equal(told.open, (PIDS - 1) * EACH);
+	assert_int_equal(told.begun_again + told.roomless, 0);
+}
+
 /* Slots that are claimed for ever by threads that have ended are passed over, and without any other there is no room.
  */
 static void claimed_slots_are_none(void **state)
 {
 	const uint64_t key[2] = {near_keys[0], 7};
-	uint32_t at = (uint32_t)(keys_hash(key, 2, CALLTAP_MAP_SPAN_KEY) >> 32) % CALLTAP_MAP_SLOTS;
+	uint32_t at = (uint32_t)(keys_hash(key, 2, 0) >> 32) % CALLTAP_MAP_SPAN_SLOTS;
 	struct tallied_spans told;
 	uint64_t value;
 
 	for (uint32_t i = 0; i + 1 < CALLTAP_MAP_SPAN_PROBES; i++)
-		map->spans[(at + i) % CALLTAP_MAP_SLOTS].state = CALLTAP_MAP_SPAN_CLAIMED;
+		map->spans[(at + i) % CALLTAP_MAP_SPAN_SLOTS].state = CALLTAP_MAP_SPAN_CLAIMED;
 	assert_true(map_begin(map, key, 5));
 	assert_true(map_begin(map, key, 6));
 	assert_true(map_end(map, key, &value));
 	assert_int_equal(value, 6);
-	map->spans[(at + CALLTAP_MAP_SPAN_PROBES - 1) % CALLTAP_MAP_SLOTS].state = CALLTAP_MAP_SPAN_CLAIMED;
+	map->spans[(at + CALLTAP_MAP_SPAN_PROBES - 1) % CALLTAP_MAP_SPAN_SLOTS].state = CALLTAP_MAP_SPAN_CLAIMED;
 	assert_false(map_begin(map, key, 7));
 	assert_false(map_end(map, key, &value));
 	assert_int_equal(value, 0);
@@ -393,6 +415,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(each_beginning_is_told_of_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_end_finds_its_beginning, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_process_takes_its_spans_along, setup, teardown),
 		cmocka_unit_test_setup_teardown(claimed_slots_are_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(junk_does_no_harm, setup, teardown),
 		cmocka_unit_test_setup(programs_measure, clear),
