@@ -111,4 +111,33 @@ def of_named_library(case):
     expect(set(found) == {os.path.realpath(libc)} and found[os.path.realpath(libc)] >= wanted, f"{found}, not {wanted}")
 
 
-SINGLE = {"functions-of-named-library": of_named_library, "functions-of-process": of_process, "functions-of-libraries": of_libraries}
+VERSIONED = """
+__attribute__((noinline)) int work(int number)
+{
+	volatile int sum = number;
+
+	while (number--)
+		sum += number;
+	return sum;
+}
+int aged(int number) __attribute__((alias("work")));
+__asm__(".symver aged,aardvark@V1");
+"""
+
+
+def of_old_version(case):
+    """Of the names of one function the one counts that programs are linked with now, with a symbol table and without."""
+    path, script = os.path.join(case.folder, "libversioned.so"), os.path.join(case.folder, "versions")
+    with open(path + ".c", "w", encoding="ascii") as file:
+        file.write(VERSIONED)
+    with open(script, "w", encoding="ascii") as file:
+        file.write("V1 { global: aardvark; local: *; }; V2 { global: work; } V1;")
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", path, path + ".c", f"-Wl,--version-script={script}"], check=True)
+    for stripped in (False, True):
+        if stripped:
+            subprocess.run(["strip", path], check=True)
+        names = {function["name"] for function in functions(case, path)["functions"]}
+        expect("work" in names and not names & {"aardvark", "aged"}, f"stripped {stripped}: {names}")
+
+
+SINGLE = {"functions-of-old-version": of_old_version, "functions-of-named-library": of_named_library, "functions-of-process": of_process, "functions-of-libraries": of_libraries}

@@ -27,10 +27,33 @@ static bool find_table(Elf *elf, uint32_t type, struct symbol_table *table)
 	if (!symbols || !symbols->d_buf || symbols->d_type != ELF_T_SYM || !strings || !strings->d_buf ||
 	    !strings->d_size || ((const char *)strings->d_buf)[strings->d_size - 1] != '\0')
 		return false;
-	table->symbols = symbols->d_buf;
+	*table = (struct symbol_table){.symbols = symbols->d_buf};
 	table->count = symbols->d_size / sizeof(*table->symbols);
 	table->strings = strings->d_buf;
 	table->strings_size = strings->d_size;
+	return true;
+}
+
+/* The versions of dynamic symbols.  Source: LSB 5.0, "Symbol Versioning". */
+static void find_versions(Elf *elf, struct symbol_table *table)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	Elf_Data *data;
+
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_GNU_versym)
+			break;
+	data = section ? elf_getdata(section, NULL) : NULL;
+	if (data && data->d_buf && data->d_size / sizeof(*table->versions) >= table->count)
+		table->versions = data->d_buf;
+}
+
+static bool find_dynamic_table(Elf *elf, struct symbol_table *table)
+{
+	if (!find_table(elf, SHT_DYNSYM, table))
+		return false;
+	find_versions(elf, table);
 	return true;
 }
 
@@ -103,12 +126,12 @@ size_t object_find_tables(struct object *object, struct symbol_table tables[SYMB
 	}
 	if (find_mini_table(object, &tables[0])) {
 		object->names = OBJECT_NAMES_PACKED;
-		return find_table(object->elf, SHT_DYNSYM, &tables[1]) ? 2 : 1;
+		return find_dynamic_table(object->elf, &tables[1]) ? 2 : 1;
 	}
 	if (find_debug_table(object, DEBUG_FETCHED, &tables[0])) {
 		object->names = OBJECT_NAMES_FETCHED;
 		return 1;
 	}
 	object->names = OBJECT_NAMES_DYNAMIC;
-	return find_table(object->elf, SHT_DYNSYM, &tables[0]);
+	return find_dynamic_table(object->elf, &tables[0]);
 }

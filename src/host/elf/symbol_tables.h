@@ -14,6 +14,7 @@ struct symbol_table {
 	size_t count;
 	const char *strings; /* ends in a NUL */
 	size_t strings_size;
+	const uint16_t *versions; /* `count` of them; NULL = the table has none */
 };
 #define SYMBOL_TABLES_MAX 2
 /*

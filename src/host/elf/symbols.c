@@ -42,16 +42,28 @@ static int keep_name(struct object *object, const char *name, const char **out)
 	return 0;
 }
 
-enum { RANK_GLOBAL, RANK_WEAK, RANK_LOCAL, RANK_CHOSEN };
+enum { RANK_GLOBAL, RANK_WEAK, RANK_OLD, RANK_LOCAL, RANK_CHOSEN };
+
+#define VERSION_HIDDEN 0x8000u
+
+/* Is the symbol there for programs alone that were linked when it had this version?  So is cfree, which is free. */
+static bool is_old(const struct symbol_table *table, size_t at, const char *name)
+{
+	const char *version = strchr(name, '@');
+
+	return version ? version[1] != '@' : table->versions && table->versions[at] & VERSION_HIDDEN;
+}
 
 /*
- * Rank the names of one address by what people would use: global, then weak, then local.  A function chosen at run time
- * comes last: its name lies at the resolver, which has a name of its own.
+ * Rank the names of one address by what people would use: global, then weak, then those of old versions, then local.  A
+ * function chosen at run time comes last: its name lies at the resolver, which has a name of its own.
  */
-static uint8_t rank_name(const Elf64_Sym *symbol)
+static uint8_t rank_name(const Elf64_Sym *symbol, bool old)
 {
 	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
 		return RANK_CHOSEN;
+	if (old)
+		return RANK_OLD;
 	switch (ELF64_ST_BIND(symbol->st_info)) {
 	case STB_GLOBAL:
 		return RANK_GLOBAL;
@@ -87,7 +99,7 @@ static bool note_front(struct object *object, const Elf64_Sym *symbol, const cha
 	return false;
 }
 
-static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char *name)
+static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char *name, bool old)
 {
 	struct object_symbol *function = &object->symbols[object->symbol_count];
 	size_t size;
@@ -100,7 +112,7 @@ static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char
 		return error;
 	function->address = symbol->st_value;
 	function->size = (uint32_t)symbol->st_size;
-	function->rank = rank_name(symbol);
+	function->rank = rank_name(symbol, old);
 	function->verdict = (uint8_t)site_verdict_of_name(function->symbol);
 	if (function->verdict == SITE_OK && symbol->st_other & object->cpu->vector_calls)
 		function->verdict = SITE_VECTORS;
@@ -110,8 +122,9 @@ static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char
 	return 0;
 }
 
-static int read_symbol(struct object *object, const struct symbol_table *table, const Elf64_Sym *symbol)
+static int read_symbol(struct object *object, const struct symbol_table *table, size_t at)
 {
+	const Elf64_Sym *symbol = &table->symbols[at];
 	const char *name;
 	unsigned int type = ELF64_ST_TYPE(symbol->st_info);
 
@@ -132,7 +145,7 @@ static int read_symbol(struct object *object, const struct symbol_table *table, 
 	}
 	if (type != STT_FUNC && type != STT_GNU_IFUNC)
 		return 0;
-	return add_symbol(object, symbol, name);
+	return add_symbol(object, symbol, name, is_old(table, at, name));
 }
 
 static int read_table(struct object *object, const struct symbol_table *table)
@@ -140,7 +153,7 @@ static int read_table(struct object *object, const struct symbol_table *table)
 	int error = 0;
 
 	for (size_t i = 0; i < table->count && !error; i++)
-		error = read_symbol(object, table, &table->symbols[i]);
+		error = read_symbol(object, table, i);
 	return error;
 }
 
