@@ -5,6 +5,7 @@
  * functions' names and what the values are.  The session runs in a thread of its own (watching.h).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +33,10 @@ struct counts_of {
 	struct counted_options options;
 	const char *sum;      /* what is added up, NULL = nothing */
 	const char *until;    /* where times end, NULL = calls are counted */
+	const char *output;   /* the table's file, NULL = standard output */
 	uint64_t duration_ns; /* 0 = until the end */
 	char path[32];
+	int fd; /* where the table goes */
 };
 
 static void print_help(void)
@@ -73,6 +76,9 @@ static int take_option(struct counts_of *counts, int code)
 		return 0;
 	case OPT_UNTIL:
 		counts->until = optarg;
+		return 0;
+	case 'o':
+		counts->output = optarg;
 		return 0;
 	case OPT_JSON:
 		counts->options.json = true;
@@ -149,6 +155,19 @@ static int refuse_traced(struct watching *watching)
 	return EXIT_USAGE;
 }
 
+/* Before anything runs: what is measured for hours is to have a place. */
+static int open_output(struct counts_of *counts)
+{
+	counts->fd = STDOUT_FILENO;
+	if (!counts->output)
+		return 0;
+	counts->fd = open(counts->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (counts->fd >= 0)
+		return 0;
+	fprintf(stderr, "calltap: cannot write the table to '%s': %s\n", counts->output, strerror(errno));
+	return EXIT_USAGE;
+}
+
 /* The session's trace: it is gone with this process, however that ends. */
 static int make_trace(struct counts_of *counts)
 {
@@ -191,7 +210,7 @@ static int print_counts(struct counts_of *counts)
 	struct out *out;
 	int ret = trace_open(&trace, counts->path, &diag), written;
 
-	if (!ret && out_create(&out, STDOUT_FILENO)) {
+	if (!ret && out_create(&out, counts->fd)) {
 		ret = calltap_diag_set(&diag, -ENOMEM, "not enough memory");
 		trace_close(trace);
 	}
@@ -219,7 +238,7 @@ static int run_count(struct counts_of *counts)
 	int status;
 
 	watching->recording.settings.options.progress = false;
-	if (make_trace(counts) || watching_start(watching))
+	if (open_output(counts) || make_trace(counts) || watching_start(watching))
 		return EXIT_USAGE;
 	wait_for_end(counts);
 	status = watching_finish(watching);

@@ -193,6 +193,7 @@ static const struct row rows[] = {
 	{C, OPT_HIST, "hist", "HOW", "a histogram of the value: log2, or linear:LOW:STEP:N", TAKE_OWN, 0},
 	{C, OPT_DURATION, "duration", "TIME", "count for TIME (10s, 500ms, ...)", TAKE_OWN, 0},
 	{C, OPT_JSON, "json", NULL, "print counts as JSON", TAKE_OWN, 0},
+	{C, 'o', "output", "FILE", "write the table to FILE, and not behind what COMMAND prints", TAKE_OWN, 0},
 	{A, OPT_INSTANCE, "instance", "NAME",
 	 "what it is called (default 0; of a process that is traced already: a number)", TAKE_TEXT, OPTION(instance)},
 	{A, OPT_NAME, "name", "GLOB", "all processes of yours that are called so, or whose program's file is", TAKE_OWN,

@@ -18,7 +18,7 @@ TEXTS = {"sym-offset": r": \w+\+0x0/0x[0-9a-f]+ <-\w+\+0x[0-9a-f]+(/0x[0-9a-f]+)
 def sections():
     """[tracer, options, lines] of the kernel's text, in its order."""
     with open(KERNEL, encoding="utf-8") as file:
-        for part in file.read().split("@@@ ")[1:]:
+        for part in file.read().replace("$\n", "\n").split("@@@ ")[1:]:
             head, *lines = part.splitlines()
             yield head.split()[0], head.split()[1:], lines
 

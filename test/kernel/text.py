@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes kernel-text.txt: what a kernel prints in `trace`, by tracer and options, for the case tracefs-kernel-text.
+"""Makes kernel-text.txt: what a kernel prints in `trace`, by tracer and options, for the case tracefs-kernel-text.  Each line
+ends with a $, as by cat -E.
 
     text.py [WORK]
 
@@ -48,7 +49,7 @@ def main():
     text = said.replace("\r", "")
     text = text[text.index("@@@"):text.index("@@@ end")]
     with open(os.path.join(HERE, "kernel-text.txt"), "w", encoding="utf-8") as file:
-        file.write(text)
+        file.write("".join(line + "$\n" for line in text.splitlines()))
     return 0
 
 
