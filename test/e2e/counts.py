@@ -439,4 +439,15 @@ def alone(case):
             expect(found == wanted, f"{options}: {found}, not {wanted}")
 
 
-SINGLE = {"count": exact, "count-alone": alone, "count-if": chosen, "count-hist": histograms, "count-sums": sums, "count-returns": returns, "count-placed": placed, "count-full": full, "count-newest": newest, "count-attached": attached, "count-refused": refused, "count-killed": killed, "count-let-go": let_go}
+def hung_up(case):
+    """A terminal's SIGHUP, which the program gets, too: its end is told, and not that it runs on."""
+    for _ in range(5):
+        with Process([case.tool, "count", "tell: n", "--", program(case), "0"], cwd=case.folder, env=case.environment(False), stdin=subprocess.PIPE,
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
+            process.stdout.readline()
+            os.killpg(process.pid, signal.SIGHUP)
+            said = process.communicate(timeout=60)[1]
+            expect(process.returncode == 129 and b"runs on" not in said, f"{process.returncode} {said}")
+
+
+SINGLE = {"count-hung-up": hung_up, "count": exact, "count-alone": alone, "count-if": chosen, "count-hist": histograms, "count-sums": sums, "count-returns": returns, "count-placed": placed, "count-full": full, "count-newest": newest, "count-attached": attached, "count-refused": refused, "count-killed": killed, "count-let-go": let_go}

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,8 @@
 #define TICK_MAX  100000000
 #define EVERY	  256
 #define EVERY_MAX 65535
-#define SMALL	  64 /* bytes */
+#define SMALL	  64  /* bytes */
+#define HANGUP_MS 100 /* that a command takes to end by SIGHUP */
 
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
 {
@@ -295,6 +297,16 @@ static void diagnose_absence(struct session *session)
 			 session->options->command[0], session->emulated ? "refused by its emulator" : "setuid");
 }
 
+/* What has ended the recording may be about to end the command: a terminal's SIGHUP goes to both. */
+static void see_command(struct session *session)
+{
+	struct pollfd ended = {session->ending.fd, POLLIN, 0};
+
+	if (session->command && session->ending.fd >= 0 && signals_hung_up())
+		(void)poll(&ended, 1, HANGUP_MS);
+	session_handle(session, &session->command);
+}
+
 static int run_session(struct session *session, struct calltap_diag *diag)
 {
 	struct instance *first = session_first(session);
@@ -345,6 +357,7 @@ static int run_session(struct session *session, struct calltap_diag *diag)
 					  "the trace's times are ticks, not nanoseconds");
 	ret = describe_end(first);
 	family_hint(session);
+	see_command(session);
 	result->left = session->command != 0;
 	result->threads = first->thread_count;
 	result->processes = session->process_count;

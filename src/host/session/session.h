@@ -321,6 +321,7 @@ bool strays_may_come(struct session *session) __attribute__((warn_unused_result)
 void signals_take(struct session *session);
 void signals_give_back(const struct session *session); /* in the command, before exec */
 bool signals_ask_end(void);			       /* the command is to end */
+bool signals_hung_up(void);			       /* the terminal is gone */
 bool signals_any(void);				       /* there was a signal that ends a recording of no command's */
 bool signals_insist(void);			       /* so is the recording, whatever goes on */
 

@@ -61,6 +61,11 @@ bool signals_ask_end(void)
 	return terminations != 0;
 }
 
+bool signals_hung_up(void)
+{
+	return hangups != 0;
+}
+
 bool signals_any(void)
 {
 	return interrupts || terminations || hangups;
