@@ -602,7 +602,7 @@ static void put_span_call(struct fetch *out, enum calltap_helper helper)
 	put_call(out, helper);
 }
 
-/* TIME is what r9 has. */
+/* End the span whose key is on the stack; the time of the end is in r9. */
 static void put_span_end(struct fetch *out, const struct buckets *buckets)
 {
 	uint32_t none, later;
