@@ -37,11 +37,14 @@ static uint8_t compared_as(const struct spec_field *field)
 	}
 }
 
-/* The structure's first member if it is of this type, which stands behind it; NULL: it is not. */
+/* The structure's first member if it is of this type, which stands behind it; NULL: it is not, or there are no others.
+ */
 static const struct spec_field *first_of(const struct spec *names, const struct spec_field *group, uint8_t type)
 {
-	size_t i = (size_t)(group - names->fields);
+	size_t i = names ? (size_t)(group - names->fields) : 0;
 
+	if (!names)
+		return NULL;
 	return i + 1 < names->count && group[1].within == i + 1 && group[1].type == type ? &group[1] : NULL;
 }
 
