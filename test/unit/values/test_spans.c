@@ -26,7 +26,7 @@
 #include "counting.h"
 #include "storm.h"
 
-enum { KEYS = 24, THREADS = 4, CALLS = 60000, PROCESSES = 3 };
+enum { KEYS = 24, THREADS = 4, CALLS = 30000, PROCESSES = 3 };
 
 static struct calltap_map *map;
 
