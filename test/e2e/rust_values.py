@@ -319,17 +319,23 @@ WILD_CONDITIONS = {
 }
 
 
-def wild(case):
-    """Texts and lists that lead nowhere or are endless end in a word; --if with values of Rust."""
+def unoptimized(case, name, source):
+    """A program of the source, as rustc builds it with -g alone."""
     need(case)
     case.as_it_is = True
     if not shutil.which("rustc"):
         raise Skip("rustc is not installed")
-    program, path = os.path.join(case.folder, "rust-wild"), os.path.join(case.folder, "wild.rs")
+    program, path = os.path.join(case.folder, f"rust-{name}"), os.path.join(case.folder, f"{name}.rs")
     with open(path, "w") as file:
-        file.write(WILD)
+        file.write(source)
     built = subprocess.run(["rustc", "-g", "-A", "warnings", "-o", program, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
     expect(built.returncode == 0, built.stdout[-1500:])
+    return program
+
+
+def wild(case):
+    """Texts and lists that lead nowhere or are endless end in a word; --if with values of Rust."""
+    program = unoptimized(case, "wild", WILD)
     options = ["--no-libcalls", "-l", "*::hit", "-l", "*::wild", "-a"]
     expect(case.record([program], options, log=False).status == 0, "record")
     shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
@@ -388,15 +394,7 @@ NOT_OF_VARIANTS = {
 
 def chosen_by_variants(case):
     """--if and JSON with enumerations that have data; broken ones end in a word."""
-    need(case)
-    case.as_it_is = True
-    if not shutil.which("rustc"):
-        raise Skip("rustc is not installed")
-    program, path = os.path.join(case.folder, "rust-chosen"), os.path.join(case.folder, "chosen.rs")
-    with open(path, "w") as file:
-        file.write(CHOSEN)
-    built = subprocess.run(["rustc", "-g", "-A", "warnings", "-o", program, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
-    expect(built.returncode == 0, built.stdout[-1500:])
+    program = unoptimized(case, "chosen", CHOSEN)
     options = ["--no-libcalls", "-l", "*::draw", "-l", "*::wild", "-a"]
     expect(case.record([program], options, log=False).status == 0, "record")
     shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
@@ -430,15 +428,7 @@ fn main() { of_8(1 << 40); of_1(7); of_real(1.5); of_two(2, 3); of_later(4); }
 
 def words(case):
     """An argument that lies in the one word of its function's frame, for which a push of rax makes room."""
-    need(case)
-    case.as_it_is = True
-    if not shutil.which("rustc"):
-        raise Skip("rustc is not installed")
-    program, path = os.path.join(case.folder, "rust-words"), os.path.join(case.folder, "words.rs")
-    with open(path, "w") as file:
-        file.write(WORDS)
-    built = subprocess.run(["rustc", "-g", "-o", program, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
-    expect(built.returncode == 0, built.stdout[-1500:])
+    program = unoptimized(case, "words", WORDS)
     expect(case.record([program], ["--no-libcalls", "-l", "*::of_*", "-a"], log=False).status == 0, "record")
     shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
     expect(re.findall(r"::(of_\w+\(.*\))", shown) == ["of_8(n=1099511627776)", "of_1(n=7)", "of_real(n=1.5)", "of_two(n=2, m=3)", "of_later(n=4)"], shown)

@@ -57,7 +57,7 @@ struct calltap_map_sum {
 	uint64_t reserved;
 };
 
-/* What has begun and has not ended. */
+/* A slot of the hash of spans: a time that a program measures, from its beginning until its end is called. */
 struct calltap_map_span {
 	uint64_t state;	 /* an enum calltap_map_span_state, and above it how often the slot has changed */
 	uint64_t key[2]; /* the program's, and calltap_map_process() */
@@ -133,7 +133,9 @@ struct calltap_map {
 	uint64_t reserved[7];
 	uint64_t taken; /* with CALLTAP_COUNTS_NEWEST: how many slots were taken so far, over and over */
 	uint64_t reserved_too[7];
-	/* Of spans: ends without a beginning, beginnings before the end of another one, and beginnings without room. */
+	/*
+	 * How many calls ended a span that had not begun, began one that had begun already, and found no empty slot.
+	 */
 	uint64_t not_begun, begun_again, roomless;
 	uint64_t reserved_last[493];
 	struct calltap_map_slot slots[CALLTAP_MAP_SLOTS];

@@ -86,7 +86,7 @@ bool filter_set_names_site(struct filter_set *set, struct object *object, const 
 
 /* The text of the first filter that has matched nothing so far, and does not wait; NULL = all have. */
 const char *filter_set_unmatched(const struct filter_set *set);
-/* A number that sets of the same filters in the same order have, and no others. */
+/* A hash of 64 bits of all filters in their order: sets that have another one are not the same. */
 uint64_t filter_set_key(const struct filter_set *set);
 /* If both are the same filters in the same order, `to` gets what `from` has matched; false: they are not. */
 bool filter_set_take_matches(struct filter_set *to, const struct filter_set *from);

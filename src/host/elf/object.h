@@ -51,7 +51,8 @@ struct object_site {
 	uint64_t address;  /* ELF address of the bytes to replace (after a landing pad) */
 	uint64_t function; /* ELF address of the function's symbol; the site's address when it has none */
 	uint32_t size;	   /* bytes of the function, 0 = not known */
-	/* What is asked of all sites again and again lies at the beginning. */
+	/* `named` and `symbol` share a cache line with the addresses: filters read these of each site at each change.
+	 */
 	uint32_t named; /* 1 + the place of its symbol in the object's list; 0 = it has none */
 	/* Name in the symbol table, or of what is called; without version; "" when there is none. */
 	const char *symbol;

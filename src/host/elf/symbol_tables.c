@@ -10,16 +10,23 @@
 #include "debug_file.h"
 #include "symbol_tables.h"
 
-static bool find_table(Elf *elf, uint32_t type, struct symbol_table *table)
+/* The first section of the type, NULL = there is none. */
+static Elf_Scn *find_type(Elf *elf, uint32_t type, GElf_Shdr *header)
 {
 	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, header) && header->sh_type == type)
+			break;
+	return section;
+}
+
+static bool find_table(Elf *elf, uint32_t type, struct symbol_table *table)
+{
 	GElf_Shdr header;
+	Elf_Scn *section = find_type(elf, type, &header);
 	Elf_Data *symbols, *strings;
 
-	while ((section = elf_nextscn(elf, section))) {
-		if (gelf_getshdr(section, &header) && header.sh_type == type)
-			break;
-	}
 	if (!section)
 		return false;
 	symbols = elf_getdata(section, NULL);
@@ -37,14 +44,9 @@ static bool find_table(Elf *elf, uint32_t type, struct symbol_table *table)
 /* The versions of dynamic symbols.  Source: LSB 5.0, "Symbol Versioning". */
 static void find_versions(Elf *elf, struct symbol_table *table)
 {
-	Elf_Scn *section = NULL;
 	GElf_Shdr header;
-	Elf_Data *data;
+	Elf_Data *data = elf_getdata(find_type(elf, SHT_GNU_versym, &header), NULL); /* of NULL it is NULL */
 
-	while ((section = elf_nextscn(elf, section)))
-		if (gelf_getshdr(section, &header) && header.sh_type == SHT_GNU_versym)
-			break;
-	data = section ? elf_getdata(section, NULL) : NULL;
 	if (data && data->d_buf && data->d_size / sizeof(*table->versions) >= table->count)
 		table->versions = data->d_buf;
 }

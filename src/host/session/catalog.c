@@ -60,7 +60,7 @@ static bool is_recorded(const struct instance *instance, const struct image *ima
 				      image->who[place] & (CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_CALL));
 }
 
-/* What is known of a site. */
+/* Bits of a function: a target has a stub for it; its calls are recorded at present; it was patched at some time. */
 enum known { KNOWN_TAKEN = 1, KNOWN_RECORDED = 2, KNOWN_TOUCHED = 4 };
 
 /* Note which of the object's sites are recorded: in its image, and in the additions to it. */
@@ -157,7 +157,7 @@ static int write_sites(const struct request *request, const struct image *image,
 {
 	const struct object_site *sites;
 	size_t count = object_sites(image->object, &sites), rows = 0;
-	/* Which functions match can be told without. */
+	/* A request for matches alone needs no look at what is recorded, where any function can be chosen. */
 	bool looks = is_whole(request) || !request->later;
 	uint8_t *known = looks ? calloc(count ? count : 1, sizeof(*known)) : NULL;
 	int ret = known || !looks ? 0 : -ENOMEM;

@@ -297,7 +297,10 @@ static void diagnose_absence(struct session *session)
 			 session->options->command[0], session->emulated ? "refused by its emulator" : "setuid");
 }
 
-/* What has ended the recording may be about to end the command: a terminal's SIGHUP goes to both. */
+/*
+ * Look whether the command has ended.  A SIGHUP of the terminal goes to the tool and to the command: the command gets
+ * some time to end by it.
+ */
 static void see_command(struct session *session)
 {
 	struct pollfd ended = {session->ending.fd, POLLIN, 0};

@@ -204,7 +204,7 @@ struct filter_decision images_ask(struct filter_set *filters, const struct image
 	return decision;
 }
 
-/* What the session's filters say of an object's sites, as far as they were asked. */
+/* Answers of the session's filters about an object's sites; a site is asked about when somebody needs its answer. */
 struct image_asked {
 	uint64_t key; /* of the filters */
 	const struct object_site *sites;

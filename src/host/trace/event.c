@@ -373,7 +373,7 @@ static void put_elements(const struct values_output *values, const struct trace_
 		shown_put(values->out, "%s", i ? ", " : "");
 		put_element(values, element, bytes + i * element->size, element->size);
 	}
-	/* Of a structure that has no room as a whole the beginning is there. */
+	/* The record had no room for the whole first structure, and holds its beginning. */
 	if (!count && length && shows && element->flags & CALLTAP_FIELD_GROUP) {
 		put_element(values, element, bytes, length);
 		count = 1;
@@ -533,7 +533,10 @@ static void pass_members(struct values_output *values, const char *prefix, size_
 		pass_field(values, field);
 }
 
-/* What stands in front of a value that has the name of what is not there, as its language writes it. */
+/*
+ * The text in front of an optional value whose own text would read like an absent one: Rust writes Some(None), and C++
+ * has braces.  none: the name of an absent value.
+ */
 static const char *front_of(const struct shown_name *none)
 {
 	return none->length == 4 && !strncmp(none->name, "None", 4) ? "Some(" : "{";
@@ -849,7 +852,10 @@ void trace_event_each_value(const struct trace *trace, const struct trace_event 
 	}
 }
 
-/* What a field says that is against another one, with what is there of those around it. */
+/*
+ * Print the name that a guard has for its absent value, such as None, with "Some(" for each optional value around it
+ * that is there.  Of a variant: print its name.
+ */
 static void put_guard(const struct values_output *values, const struct trace_field *guard)
 {
 	const char *list = guard->more, *front;

@@ -164,7 +164,7 @@ static int32_t begin(struct digits *digits, const struct number *number)
 {
 	uint32_t up = number->exponent > 0 ? (uint32_t)number->exponent : 0;
 	uint32_t down = number->exponent < 0 ? (uint32_t)-number->exponent : 0;
-	/* Of 2^n: log10(2) is a little less than 0.30103. */
+	/* The number is 2^twos or more, and log10(2) is a little more than 0.30102: so `power` is not too large. */
 	int64_t twos = (int64_t)number->exponent + bits_of(number) - 1;
 	int32_t power = (int32_t)(twos * 30102 / 100000) - 1;
 

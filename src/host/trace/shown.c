@@ -96,7 +96,7 @@ static bool names_bits(const char *list, uint64_t *bits)
 	for (const char *at = list; shown_take_name(&name, &at); all |= name.value)
 		if (is_bit(name.value))
 			*bits |= name.value;
-	/* One and two are as well the first of many. */
+	/* Names for 1 and 2 alone make no set of flags: they may be the first two of numbers that count on. */
 	return (all & ~*bits) == 0 && *bits > 3;
 }
 

@@ -17,6 +17,14 @@
 	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"                                 \
 	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
+/* Addresses of a stack, as the kernel describes and prints them. */
+#define STACK_FIELD "\tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n"
+#define STACK_LINES "\\t=> %ps\\n\\t=> %ps\\n\\t=> %ps\\n"
+#define STACK_PRINT                                                                                                    \
+	"\"" STACK_LINES "\" \"" STACK_LINES "\" \"\\t=> %ps\\n\\t=> %ps\\n\""                                         \
+	", (void *)REC->caller[0], (void *)REC->caller[1], (void *)REC->caller[2], (void *)REC->caller[3], (void "     \
+	"*)REC->caller[4], (void *)REC->caller[5], (void *)REC->caller[6], (void *)REC->caller[7]"
+
 static const struct {
 	const char *name;
 	unsigned id;
@@ -38,13 +46,7 @@ static const struct {
 	 "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 	 "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n",
 	 "\" %ps <-- %ps\", (void *)REC->ip, (void *)REC->parent_ip"},
-	{"kernel_stack", RAW_STACK,
-	 "\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n"
-	 "\tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n",
-	 "\"\\t=> %ps\\n\\t=> %ps\\n\\t=> %ps\\n\" \"\\t=> %ps\\n\\t=> %ps\\n\\t=> %ps\\n\" \"\\t=> %ps\\n\\t=> "
-	 "%ps\\n\", (void "
-	 "*)REC->caller[0], (void *)REC->caller[1], (void *)REC->caller[2], (void *)REC->caller[3], (void "
-	 "*)REC->caller[4], (void *)REC->caller[5], (void *)REC->caller[6], (void *)REC->caller[7]"},
+	{"kernel_stack", RAW_STACK, "\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n" STACK_FIELD, STACK_PRINT},
 	{"raw_data", RAW_DATA,
 	 "\tfield:unsigned int id;\toffset:8;\tsize:4;\tsigned:0;\n"
 	 "\tfield:char buf[];\toffset:12;\tsize:0;\tsigned:0;\n",
@@ -53,13 +55,8 @@ static const struct {
 	 "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 	 "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n",
 	 "\"%ps: %s\", (void *)REC->ip, REC->buf"},
-	{"user_stack", RAW_USER_STACK,
-	 "\tfield:unsigned int tgid;\toffset:8;\tsize:4;\tsigned:0;\n"
-	 "\tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n",
-	 "\"\\t=> %ps\\n\\t=> %ps\\n\\t=> %ps\\n\" \"\\t=> %ps\\n\\t=> %ps\\n\\t=> %ps\\n\" \"\\t=> %ps\\n\\t=> "
-	 "%ps\\n\", (void "
-	 "*)REC->caller[0], (void *)REC->caller[1], (void *)REC->caller[2], (void *)REC->caller[3], (void "
-	 "*)REC->caller[4], (void *)REC->caller[5], (void *)REC->caller[6], (void *)REC->caller[7]"},
+	{"user_stack", RAW_USER_STACK, "\tfield:unsigned int tgid;\toffset:8;\tsize:4;\tsigned:0;\n" STACK_FIELD,
+	 STACK_PRINT},
 };
 
 const char *formats_name(uint32_t which)

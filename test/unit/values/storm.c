@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -62,4 +64,21 @@ void storm_run(unsigned threads, void *(*call)(void *), void (*on_signal)(int))
 		pthread_join(running[i], NULL);
 	timer_delete(timer);
 	signal(SIGUSR2, SIG_IGN);
+}
+
+void storm_processes(int processes, void (*run)(void))
+{
+	int status;
+
+	for (int i = 1; i < processes; i++) {
+		if (!fork()) {
+			run();
+			_exit(0);
+		}
+	}
+	run();
+	for (int i = 1; i < processes; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
 }

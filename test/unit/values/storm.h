@@ -23,4 +23,7 @@ uint32_t storm_draw(uint64_t *seed);
  */
 void storm_run(unsigned threads, void *(*call)(void *), void (*on_signal)(int));
 
+/* Run it in this process and in processes - 1 forked ones, to all their ends. */
+void storm_processes(int processes, void (*run)(void));
+
 #endif

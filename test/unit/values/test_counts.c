@@ -191,19 +191,7 @@ static void sums_are_exact(void **state)
 {
 	struct tallies found;
 
-	for (int i = 1; i < PROCESSES; i++) {
-		if (!fork()) {
-			run_threads();
-			_exit(0);
-		}
-	}
-	run_threads();
-	for (int i = 1; i < PROCESSES; i++) {
-		int status;
-
-		assert_true(wait(&status) > 0);
-		assert_int_equal(status, 0);
-	}
+	storm_processes(PROCESSES, run_threads);
 	assert_int_equal(counts_read(&found, map, COUNTS_FIRST), 0);
 	assert_int_equal(map->others, 0);
 	assert_int_equal(found.count, KEYS);

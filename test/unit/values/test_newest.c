@@ -143,20 +143,9 @@ static void no_call_is_another_keys(void **state)
 {
 	uint64_t all = 0, kept = 0;
 	struct tallies found;
-	int status;
 
 	make_scarce();
-	for (int i = 1; i < PROCESSES; i++) {
-		if (!fork()) {
-			run_threads();
-			_exit(0);
-		}
-	}
-	run_threads();
-	for (int i = 1; i < PROCESSES; i++) {
-		assert_true(wait(&status) > 0);
-		assert_int_equal(status, 0);
-	}
+	storm_processes(PROCESSES, run_threads);
 	for (int i = 0; i < KEYS; i++)
 		all += called[i];
 	assert_true(all >= (uint64_t)PROCESSES * THREADS * CALLS);

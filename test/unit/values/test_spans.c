@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -113,23 +112,6 @@ static void *share(void *arg)
 	return NULL;
 }
 
-static void in_processes(void (*run)(void))
-{
-	int status;
-
-	for (int i = 1; i < PROCESSES; i++) {
-		if (!fork()) {
-			run();
-			_exit(0);
-		}
-	}
-	run();
-	for (int i = 1; i < PROCESSES; i++) {
-		assert_true(wait(&status) > 0);
-		assert_int_equal(status, 0);
-	}
-}
-
 static void run_shared(void)
 {
 	storm_run(THREADS, share, on_signal);
@@ -139,7 +121,7 @@ static void each_beginning_is_told_of_once(void **state)
 {
 	struct tallied_spans told;
 
-	in_processes(run_shared);
+	storm_processes(PROCESSES, run_shared);
 	counts_read_spans(&told, map);
 	assert_int_equal(tally->wrong, 0);
 	assert_int_equal(tally->begun, tally->ended + told.begun_again + told.open);
@@ -189,7 +171,7 @@ static void run_own(void)
 
 static void each_end_finds_its_beginning(void **state)
 {
-	in_processes(run_own);
+	storm_processes(PROCESSES, run_own);
 	assert_true(tally->lost < CALLS / 1000);
 	assert_int_equal(tally->wrong, 0);
 }

@@ -255,24 +255,12 @@ static void check_all(void)
 
 static void sums_are_exact(void **state)
 {
-	int status;
-
 	expected = mmap(NULL, KEYS * sizeof(*expected), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(expected != MAP_FAILED);
 	for (int i = 0; i < KEYS; i++)
 		expected[i] = (struct expected){.least = INT64_MAX, .most = INT64_MIN};
 	compile("f:arg1:u32 arg2:s32");
-	for (int i = 1; i < PROCESSES; i++) {
-		if (!fork()) {
-			run_threads();
-			_exit(0);
-		}
-	}
-	run_threads();
-	for (int i = 1; i < PROCESSES; i++) {
-		assert_true(wait(&status) > 0);
-		assert_int_equal(status, 0);
-	}
+	storm_processes(PROCESSES, run_threads);
 	check_all();
 	munmap(expected, KEYS * sizeof(*expected));
 }
