@@ -174,6 +174,8 @@ int slack_find(struct slack *slack, pid_t alive, const struct space *space, cons
 
 #define LEFTOVERS_MAX	  16u /* taken back in one stop */
 #define CLEAN_NS	  1000000000u
+#define CLEAN_TRIES	  10u	       /* at least, for on a busy machine one may take a second... */
+#define CLEAN_LONG_NS	  20000000000u /* ...but no longer than this in all */
 #define CLEAN_STEP_NS	  1000000
 #define CLEAN_STEP_MAX_NS 100000000
 
@@ -259,9 +261,9 @@ static int restore_leftovers(struct attach_stop *stop, struct leftovers *leftove
 
 	find_leftovers(stop, leftovers);
 	leftovers->held = any_stopped(stop);
-	if (!leftovers->count || !leftovers->held)
+	if (!leftovers->count)
 		return 0;
-	*in_use = attach_ahead_is_late(stop);
+	*in_use = !leftovers->held || attach_ahead_is_late(stop);
 	if (*in_use)
 		return 0;
 	ret = attach_scan(stop, leftovers->ranges, leftovers->count, note_use, leftovers);
@@ -310,15 +312,25 @@ int slack_clean(pid_t pid, bool *in_use, uint32_t *cut_short)
 	return ret;
 }
 
+/* True if another try may succeed: began is the time of the first one. */
+static bool may_clean(pid_t pid, uint64_t began, unsigned tries)
+{
+	uint64_t took = now_ns() - began;
+
+	return took < CLEAN_LONG_NS && (took < CLEAN_NS || tries < CLEAN_TRIES) && proc_alive(pid);
+}
+
 uint32_t attach_slack_clean(pid_t pid)
 {
 	struct timespec pause = {0, CLEAN_STEP_NS};
-	uint64_t until = now_ns() + CLEAN_NS;
+	uint64_t began = now_ns();
 	uint32_t cut_short = 0;
 	bool in_use;
 
 	attach_await_transfers(pid, now_ns() + ATTACH_TRANSFERS_NS);
-	while (slack_clean(pid, &in_use, &cut_short) >= 0 && in_use && now_ns() < until) {
+	/* A stop that failed says nothing of the next one. */
+	for (unsigned tries = 1; (slack_clean(pid, &in_use, &cut_short) < 0 || in_use) && may_clean(pid, began, tries);
+	     tries++) {
 		nanosleep(&pause, NULL);
 		if (pause.tv_nsec < CLEAN_STEP_MAX_NS)
 			pause.tv_nsec *= 2;

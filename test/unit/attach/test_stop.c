@@ -11,9 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libelf.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -34,6 +38,7 @@ long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *address, void
 
 static pid_t slow, other;
 static unsigned slow_tries, released, never_released;
+static unsigned refusals; /* of the next requests to seize a thread */
 static uint64_t asked_ns;
 
 static long tracer_of(pid_t tid)
@@ -62,6 +67,11 @@ long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *address, void
 		slow_tries--;
 		asked_ns = now_ns();
 		return 0;
+	}
+	if (request == PTRACE_SEIZE && refusals) {
+		refusals--;
+		errno = EIO;
+		return -1;
 	}
 	if (pid == slow && asked_ns && request == PTRACE_GETSIGINFO)
 		look_for_release();
@@ -230,6 +240,43 @@ static void a_thread_of_another_process_is_left_alone(void **state)
 }
 
 /* The killed tool's stop never ended: the next stop gives the priorities back. */
+/* Code as an injection leaves it in the process. */
+static void leave_code(pid_t pid, struct slack *slack)
+{
+	const struct native_errand errand = {0};
+	struct native_regs regs = {0};
+	unsigned char code[NATIVE_CODE_MAX];
+	struct space space;
+	struct libs libs;
+	char path[64];
+	int memory;
+
+	elf_version(EV_CURRENT);
+	assert_int_equal(space_read(&space, pid), 0);
+	assert_int_equal(libs_read(&libs, pid, &space, NULL), 0);
+	assert_int_equal(slack_find(slack, pid, &space, &libs), 0);
+	native_code_make(code, slack->address, &errand, &regs);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	memory = open(path, O_WRONLY); /* writes to code, too */
+	assert_int_equal(pwrite(memory, code, slack->size, (off_t)slack->address), slack->size);
+	close(memory);
+	assert_false(slack_is_free(pid, slack));
+	libs_free(&libs);
+	space_free(&space);
+}
+
+static void code_is_taken_back_though_stops_fail(void **state)
+{
+	struct child *child = *state;
+	struct slack slack;
+
+	leave_code(child->pid, &slack);
+	refusals = 3;
+	assert_int_equal(attach_slack_clean(child->pid), 0);
+	assert_int_equal(refusals, 0);
+	assert_true(slack_is_free(child->pid, &slack));
+}
+
 static void a_killed_tools_hurry_ends_with_the_next_stop(void **state)
 {
 	const struct child *child = *state;
@@ -391,6 +438,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(threads_stay_stopped_for_an_agent_that_is_at_work, start, end),
 		cmocka_unit_test_setup_teardown(threads_run_on_while_the_tool_is_stopped, start, end),
 		cmocka_unit_test_setup_teardown(two_stops_of_a_tool_take_turns, start, end),
+		cmocka_unit_test_setup_teardown(code_is_taken_back_though_stops_fail, start, end),
 		cmocka_unit_test_setup_teardown(a_killed_tools_hurry_ends_with_the_next_stop, start, end),
 	};
 
