@@ -2,7 +2,6 @@
 import contextlib
 import errno
 import os
-import random
 import re
 import select
 import signal
@@ -753,94 +752,6 @@ def children(case):
         tree.end(how=signal.SIGTERM, status=None)
 
 
-WORDS = ("0\n", "1\n", "7\n", "-1\n", "x\n", "\n", "nop\n", "function\n", "function_graph\n", "leaf_*\n", "!leaf_1\n", "once\n",
-         "recurse", "*:mod:*\n", ":mod:\n", "2 3\n", "[", "\\", "*\n", "!\n", "64\n", "noprint-parent\n", "funcgraph-proc\n",
-         "\0\xff\n", "a" * 600 + "\n", "f:traceon:3\n", "leaf_1:traceoff:3\n", "leaf_*:stacktrace\n", "!leaf_*:stacktrace\n", "*:traceon:1\n", "once:snapshot\n",
-         "@/etc/passwd\n", "/(/\n", "12 13\n")
-
-
-def meddle(tree, number, until_s, failures):
-    """Do to the tree what comes to mind."""
-    dice = random.Random(number)
-    out, into = os.pipe()
-    errors = (errno.EINVAL, errno.EBUSY, errno.EACCES, errno.EAGAIN, errno.ENODEV, errno.ENOENT, errno.EEXIST, errno.EPERM,
-              errno.EBADF, errno.ENOTCONN, errno.ECONNABORTED, errno.E2BIG, errno.ENOMEM, errno.EINTR, errno.EIO, errno.EOVERFLOW)
-    try:
-        while time.monotonic() < until_s:
-            place = dice.choice(("", "", "instances/a/", "instances/b/", "per_cpu/cpu0/", "instances/a/per_cpu/cpu0/", "events/ftrace/print/"))
-            try:
-                if not os.listdir(tree.place):
-                    return  # the tool was killed
-                kind = dice.randrange(10)
-                if kind == 0:
-                    os.mkdir(tree.path(place or "instances/a"))
-                elif kind == 1:
-                    os.rmdir(tree.path(place or "instances/b"))
-                elif kind == 2:
-                    names = os.listdir(tree.path(place + "options"))
-                    tree.write(place + "options/" + dice.choice(names), dice.choice(WORDS))
-                else:
-                    name = place + dice.choice(os.listdir(tree.path(place or ".")))
-                    if kind < 6 and not name.endswith("/trace_pipe"):
-                        tree.write(name, dice.choice(WORDS), append=dice.randrange(2))
-                    else:
-                        fd = os.open(tree.path(name), os.O_RDONLY | os.O_NONBLOCK)
-                        try:
-                            for _ in range(dice.randrange(1, 20)):
-                                if name.endswith("_raw") and dice.randrange(2):
-                                    if os.splice(fd, into, 1 << 16):
-                                        os.read(out, 1 << 16)
-                                else:
-                                    os.read(fd, dice.choice((1, 100, 4096, 1 << 17)))
-                        finally:
-                            os.close(fd)
-            except OSError as error:
-                if error.errno not in errors and not isinstance(error, (IsADirectoryError, NotADirectoryError)):
-                    raise
-    except IndexError:
-        pass  # it was killed between two looks
-    except BaseException as error:  # pylint: disable=broad-except  # told by who waits
-        failures.append(f"seed {number}: {error!r}")
-    finally:
-        os.close(out)
-        os.close(into)
-
-
-def storm(seconds, ends):
-    """Readers and writers of all files at random, beside a program with threads; then the tool, or nobody, is killed."""
-    def test(case):
-        seed = random.randrange(1 << 30)
-        case.said.append(f"seeds from {seed} on")
-        own_place(case)
-        for end in ends:
-            failures = []
-            with Program(case, "3") as program, left_alone(program), Tree(case, program) as tree:
-                until_s = time.monotonic() + seconds
-                workers = [threading.Thread(target=meddle, args=(tree, seed + i, until_s, failures)) for i in range(5)]
-                for worker in workers:
-                    worker.start()
-                if end == "kill":
-                    time.sleep(seconds / 2)
-                    os.kill(tree.process.pid, signal.SIGKILL)
-                for worker in workers:
-                    worker.join(60)
-                    expect(not worker.is_alive(), "a reader or writer hangs")
-                expect(not failures, f"{failures}; {tree.said()!r}")
-                if end != "kill":
-                    tree.alive()
-                    tree.write("trace_options", "print-parent\n")
-                    tree.end()
-                finish(tree.process)
-                tree.gone()
-                if end == "kill":
-                    # What `*:mod:*` has chosen of libraries was not prepared: it stays led until `calltap detach`.
-                    until("the program's own text", lambda: not any(name == "attachee" for name, _ in live.differing(program.pid)))
-                    case.run([case.tool, "detach", str(program.pid)])
-                restored(program)
-            seed += 5
-    return test
-
-
 def command(case):
     """A command that is started with its tree: it can be traced from the first call, and its status is the tool's."""
     own_place(case)
@@ -885,10 +796,8 @@ SINGLE = {
     "tracefs-signals": signals,
     "tracefs-own-tree": own_tree,
     "tracefs-busy": busy,
-    "tracefs-storm": storm(4, ("kill", "term", "kill")),
     "tracefs-others": others,
     "tracefs-stock": stock,
     "tracefs-children": children,
 }
 SINGLE = {name: native(test) for name, test in SINGLE.items()}
-LONG = {"tracefs-long-storm": native(storm(60, ("term", "kill") * 5))}

@@ -2,10 +2,11 @@
  * Runs until it is told to stop (SIGTERM) and checks its own work meanwhile: each call's result, frames that stay open
  * the whole time, and that no system call is interrupted, though the program has no signal handler.
  *
- *     attachee [THREADS] [busy]
+ *     attachee [THREADS] [busy] [forks]
  *
  * Prints "ready PID" when all threads run, at the end its findings; a wrong result ends it at once.  "busy": no
- * pauses.  The functions have sites, but no other code calls them: an attach finds threads in all of them.
+ * pauses; "forks": a thread that makes children, which do the same work for a while.  The functions have sites, but no
+ * other code calls them: an attach finds threads in all of them.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "shapes.h"
@@ -170,6 +172,32 @@ TRACED static void *wait_always(void *arg)
 	return arg;
 }
 
+/* Children; no signal of theirs comes into the other threads' waits, for main() blocks it. */
+TRACED static void *fork_often(void *arg)
+{
+	for (unsigned x = 0; !stopping(); x++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child) {
+			for (unsigned i = 0; i < 100; i++)
+				once(x + i);
+			_exit(7);
+		}
+		if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 7)
+			die("a child", child);
+		usleep(5000);
+	}
+	return arg;
+}
+
+UNTRACED static int has_word(char **argv, const char *word)
+{
+	while (*argv && strcmp(*argv, word) != 0)
+		argv++;
+	return *argv != NULL;
+}
+
 TRACED static void wait_for_stop(const sigset_t *set)
 {
 	const struct timespec pause = {0, 5000000};
@@ -189,16 +217,19 @@ TRACED static void wait_for_stop(const sigset_t *set)
 int main(int argc, char **argv)
 {
 	unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 0) : 3;
-	pthread_t threads[THREADS_MAX + 2];
-	sigset_t set;
+	pthread_t threads[THREADS_MAX + 2], forker;
+	int forks = has_word(argv, "forks");
+	sigset_t set, blocked;
 
 	if (count > THREADS_MAX)
 		return 2;
-	shared.busy = argc > 2 && !strcmp(argv[2], "busy");
+	shared.busy = has_word(argv, "busy");
 	sem_init(&shared.never, 0, 0);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	blocked = set;
+	sigaddset(&blocked, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
 	if (pipe(shared.pipe))
 		die("a pipe", 0);
 	for (unsigned long i = 0; i < count + 2; i++) {
@@ -207,6 +238,8 @@ int main(int argc, char **argv)
 		if (pthread_create(&threads[i], NULL, start, (void *)(i * 1000)))
 			die("a thread", (long)i);
 	}
+	if (forks && pthread_create(&forker, NULL, fork_often, NULL))
+		die("a thread", 0);
 	while (!__atomic_load_n(&shared.waits, __ATOMIC_RELAXED) ||
 	       (count && !__atomic_load_n(&shared.rounds, __ATOMIC_RELAXED)))
 		usleep(1000);
@@ -218,6 +251,8 @@ int main(int argc, char **argv)
 		die("a write", 0);
 	for (unsigned long i = 0; i < count + 2; i++)
 		pthread_join(threads[i], NULL);
+	if (forks)
+		pthread_join(forker, NULL);
 	printf("all was well\n");
 	return 42;
 }
