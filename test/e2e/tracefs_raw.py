@@ -15,7 +15,7 @@ from tracefs import CALL_LINE, Tree, mounted, native
 PAGE, HEAD = 4096, 16
 PADDING, EXTEND, SMALL_MAX = 29, 30, 28
 MISSED, MISSED_KNOWN = 1 << 31, 1 << 30
-FUNCTION, PRINT, EXIT, ENTRY, DATA = 1, 5, 10, 11, 18
+FUNCTION, PRINT, EXIT, ENTRY, DATA, REPEATS = 1, 5, 10, 11, 18, 19
 Event = collections.namedtuple("Event", "cpu ns kind tid fields")
 LAYOUTS = {FUNCTION: "<QQ", ENTRY: "<Qi", EXIT: "<QiIQQ"}
 
@@ -329,7 +329,7 @@ def events(case):
     """The formats fit the sub-buffers, and are the same each time; nothing can be enabled."""
     with mounted(case) as (_, tree):
         for name, number, size in (("function", FUNCTION, 24), ("funcgraph_entry", ENTRY, 20), ("funcgraph_exit", EXIT, 40),
-                                   ("print", PRINT, 16)):
+                                   ("print", PRINT, 16), ("func_repeats", REPEATS, 32)):
             shown = tree.read(f"events/ftrace/{name}/format")
             expect(f"name: {name}\nID: {number}\nformat:\n" in shown and "print fmt: " in shown, shown)
             ends = [int(offset) + int(length) for offset, length in re.findall(r"offset:(\d+);\tsize:(\d+);", shown)]

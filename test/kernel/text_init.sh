@@ -3,6 +3,8 @@
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
+mkdir -p /dev
+mount -t devtmpfs devtmpfs /dev
 mount -t tracefs tracefs /sys/kernel/tracing
 cd /sys/kernel/tracing || exit 1
 
@@ -41,10 +43,24 @@ record function
 show function
 echo 0 > options/func_stack_trace
 
+echo 'vfs_read vfs_open' > set_ftrace_filter
+echo function > current_tracer
+echo 1 > options/func-no-repeats
+work() { dd if=/dev/zero of=/dev/null bs=1 count=20 2> /dev/null; ls / > /dev/null; }
+record function
+show function func-no-repeats
+echo 1 > options/func-no-repeats
+for option in sym-offset raw; do
+	show function func-no-repeats $option
+	echo 1 > options/func-no-repeats
+done
+echo 0 > options/func-no-repeats
+work() { ls / > /dev/null; sleep 0.01; cat /proc/version > /dev/null; }
+
 echo 'vfs_*' > set_ftrace_filter
 record function_graph
 show function_graph
-for option in latency-format funcgraph-abstime funcgraph-proc funcgraph-tail nofuncgraph-cpu nofuncgraph-duration nofuncgraph-overhead; do
+for option in funcgraph-overrun latency-format funcgraph-abstime funcgraph-proc funcgraph-tail nofuncgraph-cpu nofuncgraph-duration nofuncgraph-overhead; do
 	show function_graph $option
 done
 show function_graph latency-format funcgraph-abstime funcgraph-proc

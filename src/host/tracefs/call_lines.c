@@ -291,6 +291,13 @@ static void put_marker(const struct tree_instance *instance, struct tree_text *o
 	tree_text_add(out, ": ", 2);
 }
 
+static void put_repeats(const struct tree_event *event, struct tree_text *out)
+{
+	tree_text_format(out, " (repeats: %u, last_ts:", event->depth);
+	lines_time(store_last_ns(event), out);
+	tree_text_add(out, ")", 1);
+}
+
 static void put_event(struct tree_reading *reading, struct tree_instance *instance, const struct tree_event *event,
 		      struct tree_text *out)
 {
@@ -317,6 +324,8 @@ static void put_event(struct tree_reading *reading, struct tree_instance *instan
 			tree_text_string(out, " <-");
 			lines_caller(instance, event, out);
 		}
+		if (event->kind == TREE_REPEATS)
+			put_repeats(event, out);
 	}
 	tree_text_add(out, "\n", 1);
 }
@@ -327,7 +336,7 @@ static bool is_of_graph(const struct tree_reading *reading, const struct tree_in
 {
 	if (event->kind == TREE_ENTRY || event->kind == TREE_EXIT)
 		return reading->graph || !other_is_chosen(instance);
-	return reading->graph && event->kind != TREE_CALL && !is_stack(event);
+	return reading->graph && event->kind != TREE_CALL && event->kind != TREE_REPEATS && !is_stack(event);
 }
 
 bool lines_next(struct tree_reading *reading, struct tree_instance *instance, struct tree_text *out)

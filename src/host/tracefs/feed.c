@@ -225,6 +225,40 @@ static void pump_besides(struct tree_instance *instance)
 		trace_follow_limit(instance->source.follow, known);
 }
 
+/* The calls that have come again are told of before another one. */
+static void put_repeats(struct tree_instance *instance, struct tree_repeats *before)
+{
+	char *text = before->count ? malloc(sizeof(before->last_ns)) : NULL;
+
+	if (!text)
+		return;
+	memcpy(text, &before->last_ns, sizeof(before->last_ns));
+	put(instance, TREE_REPEATS, before->function, before->caller, before->count, text);
+}
+
+/* The option func-no-repeats: true if the call is like the thread's last one, and needs no event of its own. */
+static bool repeats(struct tree_instance *instance, const struct trace_event *record)
+{
+	struct tree_source *source = &instance->source;
+	const struct tree_taking *taking = &source->taking;
+	struct tree_repeats *last = tree_grown(source->repeats, &source->repeat_count, taking->slot, sizeof(*last));
+
+	if (!last)
+		return false;
+	source->repeats = last;
+	last += taking->slot;
+	if (!is_wanted(instance, taking->ns, taking->slot, cpus_of_slot(instance->tree, taking->slot, taking->now_ns)))
+		return false;
+	if (last->known && last->function == record->id && last->caller == record->extra && last->count < UINT16_MAX) {
+		last->count++;
+		last->last_ns = taking->ns;
+		return true;
+	}
+	put_repeats(instance, last);
+	*last = (struct tree_repeats){.known = true, .function = record->id, .caller = record->extra};
+	return false;
+}
+
 /* A call, and the stacks that options want below it. */
 static void put_call(struct tree_instance *instance, const struct trace_event *record)
 {
@@ -234,6 +268,8 @@ static void put_call(struct tree_instance *instance, const struct trace_event *r
 	} stacks[] = {{OPTION_FUNC_STACK_TRACE, TREE_STACK}, {OPTION_USERSTACKTRACE, TREE_USER_STACK}};
 	const struct tree_beside *beside = instance->besides[BESIDE_STACKS];
 
+	if (options_has(instance, OPTION_FUNC_NO_REPEATS) && repeats(instance, record))
+		return;
 	put(instance, TREE_CALL, record->id, record->extra, 0, NULL);
 	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
 		const struct tree_event call = {.ns = instance->source.taking.ns,
@@ -499,6 +535,7 @@ void source_close(struct tree_instance *instance)
 	trace_follow_destroy(source->follow);
 	free(source->slots);
 	free(source->told);
+	free(source->repeats);
 	free(source->places);
 	for (struct tree_mark *mark = instance->marks, *next; mark; mark = next) {
 		next = mark->next;

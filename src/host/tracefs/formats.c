@@ -42,6 +42,14 @@ static const struct {
 	 "\tfield:unsigned long long rettime;\toffset:32;\tsize:8;\tsigned:0;\n",
 	 "\"<-- %ps (%d) (start: %llx  end: %llx) over: %d\", (void *)REC->func, REC->depth, REC->calltime, "
 	 "REC->rettime, REC->depth"},
+	{"func_repeats", RAW_REPEATS,
+	 "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+	 "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n"
+	 "\tfield:u16 count;\toffset:24;\tsize:2;\tsigned:0;\n"
+	 "\tfield:u16 top_delta_ts;\toffset:26;\tsize:2;\tsigned:0;\n"
+	 "\tfield:u32 bottom_delta_ts;\toffset:28;\tsize:4;\tsigned:0;\n",
+	 "\" %ps <-%ps\\t(repeats:%u  delta: -%llu)\", (void *)REC->ip, (void *)REC->parent_ip, REC->count, "
+	 "(((u64)(REC)->top_delta_ts << 32) | (REC)->bottom_delta_ts)"},
 	{"function", RAW_FUNCTION,
 	 "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 	 "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n",

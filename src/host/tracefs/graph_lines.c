@@ -169,11 +169,13 @@ static void put_exit(struct reading_slot *slot, const struct tree_instance *inst
 	tree_text_fill(out, ' ', (size_t)left->depth * INDENT);
 	if (known && !options_has(instance, OPTION_FUNCGRAPH_TAIL)) {
 		tree_text_string(out, "}\n");
-		return;
+	} else {
+		tree_text_string(out, "} /* ");
+		lines_function(instance, left->function, out);
+		tree_text_string(out, " */\n");
 	}
-	tree_text_string(out, "} /* ");
-	lines_function(instance, left->function, out);
-	tree_text_string(out, " */\n");
+	if (options_has(instance, OPTION_FUNCGRAPH_OVERRUN)) /* no stack of open calls is too small here */
+		tree_text_string(out, " (Overruns: 0)\n");
 }
 
 static void put_comment(const struct reading_slot *slot, const struct tree_instance *instance,

@@ -1,4 +1,5 @@
 /* The options of an instance: names, defaults and order are those of the kernel (tree.h).  Context: host. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tree.h"
@@ -30,6 +31,8 @@ static const struct {
 	[OPTION_MARKERS] = {"markers", true, NULL},
 	[OPTION_PAUSE_ON_TRACE] = {"pause-on-trace", false, NULL},
 	[OPTION_FUNC_STACK_TRACE] = {"func_stack_trace", false, "function"},
+	[OPTION_FUNC_NO_REPEATS] = {"func-no-repeats", false, "function"},
+	[OPTION_FUNCGRAPH_OVERRUN] = {"funcgraph-overrun", false, "function_graph"},
 	[OPTION_FUNCGRAPH_CPU] = {"funcgraph-cpu", true, "function_graph"},
 	[OPTION_FUNCGRAPH_OVERHEAD] = {"funcgraph-overhead", true, "function_graph"},
 	[OPTION_FUNCGRAPH_PROC] = {"funcgraph-proc", false, "function_graph"},
@@ -61,6 +64,11 @@ bool options_is_listed(enum tree_option option, const char *tracer)
 void options_set(struct tree_instance *instance, enum tree_option option, bool on)
 {
 	instance->options = (instance->options & ~(1u << option)) | (on ? 1u << option : 0);
+	if (option == OPTION_FUNC_NO_REPEATS) {
+		free(instance->source.repeats);
+		instance->source.repeats = NULL;
+		instance->source.repeat_count = 0;
+	}
 	if (option == OPTION_OVERWRITE)
 		instance->store.keeps_oldest = !on;
 }

@@ -34,6 +34,10 @@ static void put_raw(struct tree_instance *instance, const struct tree_event *eve
 	if (event->kind == TREE_CALL) {
 		tree_text_format(out, "%llx %llx\n", (unsigned long long)lines_address(instance, event),
 				 (unsigned long long)event->extra);
+	} else if (event->kind == TREE_REPEATS) {
+		tree_text_format(out, "%llu %llu %u %llu\n", (unsigned long long)lines_address(instance, event),
+				 (unsigned long long)event->extra, event->depth,
+				 (unsigned long long)(event->ns - store_last_ns(event)));
 	} else if (event->kind == TREE_DATA) {
 		lines_data(event, out);
 		tree_text_add(out, "\n", 1);

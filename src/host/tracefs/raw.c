@@ -41,6 +41,15 @@ static void put64(unsigned char *at, uint64_t value)
 	memcpy(at, &value, sizeof(value));
 }
 
+/* How many calls, and how long before the event the last of them was: the upper half of that in front. */
+static void put_repeats(unsigned char *at, const struct tree_event *event)
+{
+	uint64_t since = event->ns - store_last_ns(event);
+
+	put32(at, event->depth | (uint32_t)(since >> 32) << 16);
+	put32(at + 4, (uint32_t)since);
+}
+
 static void put_payload(unsigned char *at, struct tree_instance *instance, const struct tree_event *event)
 {
 	uint64_t took = event->extra == UINT64_MAX ? 0 : event->extra; /* its entry is not known */
@@ -64,8 +73,10 @@ static void put_payload(unsigned char *at, struct tree_instance *instance, const
 		return;
 	}
 	put64(at, lines_address(instance, event));
-	if (event->kind == TREE_CALL) {
+	if (event->kind == TREE_CALL || event->kind == TREE_REPEATS) {
 		put64(at + 8, event->extra);
+		if (event->kind == TREE_REPEATS)
+			put_repeats(at + 16, event);
 		return;
 	}
 	put32(at + 8, event->depth);

@@ -23,7 +23,8 @@ enum raw_id {
 	RAW_EXIT = 10,
 	RAW_ENTRY = 11,
 	RAW_USER_STACK = 12,
-	RAW_DATA = 18
+	RAW_DATA = 18,
+	RAW_REPEATS = 19
 };
 
 struct tree_open;

@@ -22,6 +22,7 @@ unsigned store_type(const struct tree_event *event)
 	       : event->kind == TREE_DATA	? RAW_DATA
 	       : event->kind == TREE_STACK	? RAW_STACK
 	       : event->kind == TREE_USER_STACK ? RAW_USER_STACK
+	       : event->kind == TREE_REPEATS	? RAW_REPEATS
 						: RAW_PRINT;
 }
 
@@ -44,10 +45,20 @@ size_t store_payload(const struct tree_event *event)
 		return STORE_COMMON + 8 + event->extra * sizeof(uint64_t);
 	case TREE_USER_STACK:
 		return STORE_COMMON + 8 + STORE_USER_STACK * sizeof(uint64_t);
+	case TREE_REPEATS:
+		return STORE_COMMON + 24;
 	case TREE_LOST:
 		break;
 	}
 	return 0;
+}
+
+uint64_t store_last_ns(const struct tree_event *event)
+{
+	uint64_t ns;
+
+	memcpy(&ns, event->text, sizeof(ns));
+	return ns;
 }
 
 size_t store_text_size(const struct tree_event *event)
@@ -55,6 +66,8 @@ size_t store_text_size(const struct tree_event *event)
 	switch ((enum tree_kind)event->kind) {
 	case TREE_DATA:
 		return event->extra;
+	case TREE_REPEATS:
+		return sizeof(uint64_t);
 	case TREE_STACK:
 	case TREE_USER_STACK:
 		return event->extra * sizeof(uint64_t);

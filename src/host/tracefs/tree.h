@@ -74,6 +74,8 @@ enum tree_kind {
 	TREE_DATA,  /* `text` is `extra` bytes: a number of four, and what belongs to it (trace_marker_raw) */
 	TREE_STACK, /* `text` is `extra` addresses, of the call in front of it: the function, and return addresses */
 	TREE_USER_STACK, /* likewise, as userstacktrace has it */
+	TREE_REPEATS, /* option func-no-repeats: `depth` more calls like the one in front; `text` is the last one's time
+		       */
 };
 
 struct tree_event {
@@ -138,6 +140,8 @@ size_t store_size(const struct tree_event *event);
 unsigned store_type(const struct tree_event *event);
 /* Bytes of the event's text. */
 size_t store_text_size(const struct tree_event *event);
+/* The time of the last call that a TREE_REPEATS stands for. */
+uint64_t store_last_ns(const struct tree_event *event);
 #define STORE_USER_STACK 8u /* addresses that a user stack has room for */
 /* Takes the event's text over, also where it fails. */
 void store_add(struct tree_store *store, struct tree_event *event);
@@ -180,6 +184,14 @@ struct tree_taking {
 	uint32_t slot;
 };
 
+/* The last call of a thread, and how often it has come again without an event. */
+struct tree_repeats {
+	uint64_t caller, last_ns;
+	uint32_t function;
+	uint16_t count;
+	bool known;
+};
+
 struct tree_source {
 	int memory;	/* the file that the session writes; -1 = none */
 	int connection; /* which the session's instance lasts as long as; -1 = it is the session's first */
@@ -189,6 +201,8 @@ struct tree_source {
 	size_t slot_count;
 	uint64_t *told; /* by the trace's threads: lost records that LOST events have told of */
 	size_t told_count;
+	struct tree_repeats *repeats; /* by slot, for func-no-repeats */
+	size_t repeat_count;
 	struct trace_place *places; /* by function: where it lies, as it was looked up last */
 	size_t place_count;
 	uint64_t last_ns; /* times of events never decrease */
@@ -410,6 +424,8 @@ enum tree_option {
 	OPTION_MARKERS,
 	OPTION_PAUSE_ON_TRACE,
 	OPTION_FUNC_STACK_TRACE,
+	OPTION_FUNC_NO_REPEATS,
+	OPTION_FUNCGRAPH_OVERRUN,
 	OPTION_FUNCGRAPH_CPU,
 	OPTION_FUNCGRAPH_OVERHEAD,
 	OPTION_FUNCGRAPH_PROC,
