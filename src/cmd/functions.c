@@ -235,6 +235,24 @@ static void print_summary(struct out *out, const struct listing *listing)
 	print_notes(out, &listing->listed);
 }
 
+/* Call print for each further name of the function; constructors have two that are one to people. */
+static void for_others(const struct listing *listing, const struct item *item,
+		       void (*print)(void *context, size_t i, const char *name), void *context)
+{
+	const char *name;
+	size_t count = 0;
+
+	for (size_t i = 0; item->symbol && (name = object_symbol_other(object_of(listing, item), item->symbol, i)); i++)
+		if (strncmp(name, "_Z", 2) != 0 && strncmp(name, "_R", 2) != 0)
+			print(context, count++, name);
+}
+
+static void print_other(void *out, size_t i, const char *name)
+{
+	out_format(out, "%s", i ? ", " : "  also ");
+	out_text(out, name);
+}
+
 static void print_text(struct out *out, const struct listing *listing)
 {
 	out_format(out, "%12s  %-10s  %s\n", "ADDRESS", "SITE", "FUNCTION");
@@ -247,11 +265,18 @@ static void print_text(struct out *out, const struct listing *listing)
 		out_format(out, "%#12" PRIx64 "  %-10s  ", item->address,
 			   item->site ? site_kind_text(item->site->kind) : "-");
 		out_text(out, name_of(listing, item));
+		for_others(listing, item, print_other, out);
 		if (verdict != SITE_OK)
 			out_format(out, "  (%s)", site_verdict_text(verdict));
 		out_char(out, '\n');
 	}
 	print_summary(out, listing);
+}
+
+static void print_json_other(void *json, size_t i, const char *name)
+{
+	(void)i;
+	json_string(json, name);
 }
 
 static void print_json_item(struct json *json, const struct listing *listing, const struct item *item)
@@ -261,6 +286,10 @@ static void print_json_item(struct json *json, const struct listing *listing, co
 	json_object(json);
 	json_key_string(json, "name", name_of(listing, item));
 	json_key_string(json, "symbol", symbol_of(item));
+	json_key(json, "others");
+	json_array(json);
+	for_others(listing, item, print_json_other, json);
+	json_array_end(json);
 	json_key_string(json, "object", object_path(object_of(listing, item)));
 	json_key_u64(json, "address", item->address);
 	json_key_u64(json, "size", item->symbol ? item->symbol->size : item->site->size);

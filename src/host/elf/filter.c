@@ -276,6 +276,24 @@ bool filter_set_names_file(const struct filter_set *set, const char *path, int f
 	return found;
 }
 
+/*
+ * A name that is written out stands for a function's other names, too: open64 is open.  A glob does not: most of libc's
+ * functions have names of its own besides, and `-n '_*'` is not about them.
+ */
+static bool other_matches(const struct filter *filter, const struct object *object, const struct object_symbol *symbol)
+{
+	const char *other;
+
+	for (size_t i = 0; filter->name.glob && filter->name.exact; i++) {
+		other = object_symbol_other(object, symbol, i);
+		if (!other)
+			break;
+		if (pattern_matches(&filter->name, other))
+			return true;
+	}
+	return false;
+}
+
 /* symbol is NULL for a site whose function has none: its name is what it calls, or its address. */
 static bool name_matches(const struct filter *filter, struct object *object, const struct object_symbol *symbol,
 			 const struct object_site *site)
@@ -285,7 +303,7 @@ static bool name_matches(const struct filter *filter, struct object *object, con
 	if (!text[0]) /* the name is made for whoever asks: not for a pattern that it cannot match */
 		return site && (filter->name.all || (pattern_may_match_address(&filter->name) &&
 						     pattern_matches(&filter->name, object_site_name(object, site))));
-	if (pattern_matches(&filter->name, text))
+	if (pattern_matches(&filter->name, text) || (symbol && other_matches(filter, object, symbol)))
 		return true;
 	if (!pattern_may_match_demangled(&filter->name, text))
 		return false;

@@ -14,7 +14,8 @@
  * colon within "[...]".  A pattern is matched against the mangled name, the
  * demangled name, and the demangled name without its parameter list (and
  * without a leading return type).  "\" takes a glob's next character literally.
- * An object glob with a "/" in it is matched against the whole path.
+ * An object glob with a "/" in it is matched against the whole path.  A name without a wildcard stands for a
+ * function's other names, too (object_symbol_other()).
  */
 #ifndef HOST_ELF_FILTER_H
 #define HOST_ELF_FILTER_H

@@ -168,6 +168,7 @@ struct object_symbol {
 	uint32_t size;
 	uint8_t rank;	 /* of an address' names the one with the lowest rank is kept */
 	uint8_t verdict; /* by its name and its aliases' names: SITE_OK or why never to trace it */
+	uint32_t others; /* for object_symbol_other() */
 	const char *symbol;
 };
 size_t object_symbols(const struct object *object, const struct object_symbol **symbols);
@@ -176,6 +177,11 @@ const char *object_symbol_name(struct object *object, const struct object_symbol
 const char *object_symbol_short_name(struct object *object, const struct object_symbol *symbol);
 /* A symbol's demangled name, for free(); NULL = it is not mangled. */
 char *object_demangle(const char *symbol);
+/*
+ * A further name of the function, open64 of open, from i = 0 on; NULL = there are no more.  Names of old versions, and
+ * of functions that are chosen at run time, are none.
+ */
+const char *object_symbol_other(const struct object *object, const struct object_symbol *symbol, size_t i);
 /* The symbol of the site's function; NULL = the object has none, as it may be another's. */
 const struct object_symbol *object_site_symbol(const struct object *object, const struct object_site *site);
 /* The function at exactly this address; the function around it.  NULL = none. */

@@ -88,6 +88,8 @@ struct object {
 
 	struct object_symbol *symbols; /* sorted by address */
 	size_t symbol_count;
+	const char **others; /* further names of functions, those of each function together with NULL behind */
+	size_t other_count;
 	char **symbol_names; /* demangled names, as far as asked for, by index in symbols */
 	char **symbol_short_names;
 	char **owned; /* names that are no substring of the file's */

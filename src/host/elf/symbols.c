@@ -178,21 +178,57 @@ static int compare_symbols(const void *a, const void *b)
 	return strcmp(left->symbol, right->symbol);
 }
 
-/* Keep the best name of each address, with the strictest verdict of all of them. */
-static void drop_aliases(struct object *object)
+const char *object_symbol_other(const struct object *object, const struct object_symbol *symbol, size_t i)
+{
+	/* The list begins with a NULL, which is that of functions without other names. */
+	const char *const *names = object->others + symbol->others;
+
+	for (size_t k = 0; k < i; k++)
+		if (!names[k])
+			return NULL;
+	return names[i];
+}
+
+/* One more name of the function, which is the last one that is kept. */
+static void add_other(struct object *object, struct object_symbol *function, const struct object_symbol *other)
+{
+	if (other->rank == RANK_OLD || other->rank == RANK_CHOSEN || !strcmp(other->symbol, function->symbol))
+		return;
+	for (size_t i = 0; object_symbol_other(object, function, i); i++)
+		if (!strcmp(object_symbol_other(object, function, i), other->symbol))
+			return;
+	if (!function->others)
+		function->others = (uint32_t)object->other_count;
+	else
+		object->other_count--; /* the name comes in the place of its NULL */
+	object->others[object->other_count++] = other->symbol;
+	object->others[object->other_count++] = NULL;
+}
+
+/* Keep the best name of each address, with the strictest verdict of all of them, and the others beside it. */
+static int sort_out_aliases(struct object *object)
 {
 	struct object_symbol *symbols = object->symbols;
 	size_t kept = 0;
 
+	/* A NULL, and for each function that has others these and another NULL. */
+	object->others = calloc(object->symbol_count + 1, sizeof(*object->others));
+	if (!object->others)
+		return -ENOMEM;
+	object->other_count = 1;
 	if (!object->symbol_count)
-		return;
+		return 0;
 	for (size_t i = 1; i < object->symbol_count; i++) {
-		if (symbols[i].address != symbols[kept].address)
+		if (symbols[i].address != symbols[kept].address) {
 			symbols[++kept] = symbols[i];
-		else if (symbols[kept].verdict == SITE_OK)
+			continue;
+		}
+		if (symbols[kept].verdict == SITE_OK)
 			symbols[kept].verdict = symbols[i].verdict;
+		add_other(object, &symbols[kept], &symbols[i]);
 	}
 	object->symbol_count = kept + 1;
+	return 0;
 }
 
 int object_read_symbols(struct object *object)
@@ -215,7 +251,9 @@ int object_read_symbols(struct object *object)
 			return error;
 	}
 	object_sort(object->symbols, object->symbol_count, sizeof(*object->symbols), compare_symbols);
-	drop_aliases(object);
+	error = sort_out_aliases(object);
+	if (error)
+		return error;
 	address_list_sort(&object->fentry.targets);
 	object->symbol_names = calloc(object->symbol_count + 1, sizeof(*object->symbol_names));
 	object->symbol_short_names = calloc(object->symbol_count + 1, sizeof(*object->symbol_short_names));
@@ -231,6 +269,7 @@ void object_free_symbols(struct object *object)
 	for (size_t i = 0; i < object->owned_count; i++)
 		free(object->owned[i]);
 	free(object->owned);
+	free(object->others);
 	free(object->symbol_names);
 	free(object->symbol_short_names);
 	free(object->symbols);

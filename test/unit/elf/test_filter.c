@@ -23,6 +23,7 @@
 
 /* Functions with the names that filters must find. */
 void alpha(void);
+void alpha_too(void) __attribute__((alias("alpha")));
 void alphabet(void);
 void a_bracket(void);
 void turn(void) __asm__(TURN);
@@ -133,6 +134,21 @@ static void globs(void **state)
 	assert_true(matches("\\alpha", "alpha"));
 	assert_true(matches("a*a*b*t", "alphabet"));
 	assert_false(matches("a*z*t", "alphabet"));
+}
+
+/* A name that is written out is also another name of the function; a pattern is about the first one. */
+static void other_names(void **state)
+{
+	const struct object_symbol *symbol = object_site_symbol(self, site_of(self, "alpha"));
+
+	assert_string_equal(object_symbol_other(self, symbol, 0), "alpha_too");
+	assert_null(object_symbol_other(self, symbol, 1));
+	assert_null(object_symbol_other(self, symbol, 2));
+	assert_null(object_symbol_other(self, object_site_symbol(self, site_of(self, "alphabet")), 0));
+	assert_true(matches("alpha_too", "alpha"));
+	assert_false(matches("alpha_too", "alphabet"));
+	assert_false(matches("alpha_t*", "alpha"));
+	assert_false(matches("/alpha_too/", "alpha"));
 }
 
 static void cxx_names(void **state)
@@ -344,9 +360,10 @@ static void near_misses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(globs),   cmocka_unit_test(cxx_names),	  cmocka_unit_test(regexes),
-		cmocka_unit_test(objects), cmocka_unit_test(decisions),	  cmocka_unit_test(errors),
-		cmocka_unit_test(lists),   cmocka_unit_test(near_misses), cmocka_unit_test(alike),
+		cmocka_unit_test(globs),   cmocka_unit_test(other_names), cmocka_unit_test(cxx_names),
+		cmocka_unit_test(regexes), cmocka_unit_test(objects),	  cmocka_unit_test(decisions),
+		cmocka_unit_test(errors),  cmocka_unit_test(lists),	  cmocka_unit_test(near_misses),
+		cmocka_unit_test(alike),
 	};
 
 	return cmocka_run_group_tests(tests, open_object, close_object);
