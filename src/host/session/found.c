@@ -11,6 +11,7 @@
 #include <host/counted.h>
 #include <host/elf/advice.h>
 #include <host/elf/imports.h>
+#include <host/elf/pattern.h>
 #include <host/hook/triggers.h>
 #include <host/values/values.h>
 
@@ -126,6 +127,40 @@ static bool is_imported(const char *program, const char *text)
 	return count != 0;
 }
 
+/* True if the filter matches a function of the program, or of a library that it calls. */
+static bool is_function(const struct found *found, const char *text, const char *program)
+{
+	struct filter_set *set = NULL;
+	bool is = is_imported(program, text);
+
+	if (!is && !filter_set_create(&set) && !filter_set_add(set, FILTER_TRACE, text, NULL))
+		for (size_t i = 0; !is && i < found->count; i++) {
+			const struct object_site *sites;
+			size_t count = object_sites(found->objects[i], &sites);
+
+			for (size_t k = 0; !is && k < count; k++)
+				is = filter_set_names_site(set, found->objects[i], &sites[k]);
+		}
+	filter_set_destroy(set);
+	return is;
+}
+
+/* An object's name in front of the colon that is a function's: a blank is missing.  "": it is none. */
+static void tell_missing_blank(const struct found *found, const char *text, const char *program, char *out, size_t size)
+{
+	size_t length = pattern_object_length(text);
+	char name[100];
+
+	out[0] = '\0';
+	if (!length || length >= sizeof(name))
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)length, text);
+	if (is_function(found, name, program))
+		snprintf(out, size,
+			 "; '%s' is a function, and a value of it stands behind a colon and a blank: '%s: %s'", name,
+			 name, text + length + 1);
+}
+
 static int refuse_unmatched(const struct found *found, const struct session *session, const char *text,
 			    const char *program, struct calltap_diag *diag)
 {
@@ -134,7 +169,9 @@ static int refuse_unmatched(const struct found *found, const struct session *ses
 	size_t n, at;
 	char near[600];
 
-	tell_verdict(found, text, near, sizeof(near));
+	tell_missing_blank(found, text, program, near, sizeof(near));
+	if (!near[0])
+		tell_verdict(found, text, near, sizeof(near));
 	n = near[0] ? 0 : filter_near_misses(text, found->objects, found->count, names, NEAR_MAX);
 	for (size_t i = 0; i < n; i++) {
 		at = strlen(near);
