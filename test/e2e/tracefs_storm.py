@@ -22,7 +22,8 @@ WORDS = ("0\n", "1\n", "7\n", "-1\n", "x\n", "\n", "nop\n", "function\n", "funct
          "@/etc/passwd\n", "/(/\n", "12 13\n")
 PLACES = ("", "", "instances/a/", "instances/b/", "per_cpu/cpu0/", "instances/a/per_cpu/cpu0/", "events/ftrace/print/")
 ERRORS = (errno.EINVAL, errno.EBUSY, errno.EACCES, errno.EAGAIN, errno.ENODEV, errno.ENOENT, errno.EEXIST, errno.EPERM,
-          errno.EBADF, errno.ENOTCONN, errno.ECONNABORTED, errno.E2BIG, errno.ENOMEM, errno.EINTR, errno.EIO, errno.EOVERFLOW)
+          errno.EBADF, errno.ENOTCONN, errno.ECONNABORTED, errno.E2BIG, errno.ENOMEM, errno.EINTR, errno.EIO, errno.EOVERFLOW,
+          errno.ESRCH)  # the program was killed
 PATIENCE = 60  # seconds for a call that does not hang
 READER_S = 0.5  # how long a reader lives
 
