@@ -181,8 +181,10 @@ struct agent {
 	uint32_t attached; /* the session began in a process that ran already */
 	uint32_t late;	   /* the agent came by dlopen: the loader finds libc's functions before its own */
 	uint32_t keep;	   /* recording goes on without the tool */
-	uint32_t files;	   /* shared memory may be files that nothing seals */
-	uint32_t shadow;   /* the process has shadow stacks: return addresses cannot be changed */
+	/* The file of a TIMES, and with `keep` zeros in its place for when nobody writes it; NULL: there is none. */
+	const struct calltap_times *times, *times_empty;
+	uint32_t files;	 /* shared memory may be files that nothing seals */
+	uint32_t shadow; /* the process has shadow stacks: return addresses cannot be changed */
 	struct calltap_attach
 		*borrowed; /* lent by the thread that brought the agent in; to be unmapped when that has left it */
 	struct agent_store pointers; /* struct agent_pointer */
@@ -391,6 +393,11 @@ int agent_programs_take(const struct calltap_msg_programs *message, int fd) __at
 int agent_times_take(const struct calltap_msg_times *message, int fd) __attribute__((warn_unused_result));
 bool agent_times_may(const struct calltap_site *site);
 void agent_times_release(void);
+/*
+ * With `keep`: the tool moves the tick, or it does not, or it may stop to while no control thread is there to see that.
+ * Then all calls have their times.
+ */
+void agent_times_follow(bool tool);
 /* programs.c: take the map of a COUNTS; PROGRAMS_DONE answers that message, too.  -EPROTO: the size is wrong. */
 int agent_counts_take(const struct calltap_msg_counts *message, int fd) __attribute__((warn_unused_result));
 /* Run no program any more, and unmap the tables: no thread is in one.  The code goes with the blocks. */

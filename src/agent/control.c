@@ -109,6 +109,7 @@ static int control_main(void *own_files)
 	if (ret < 0 && !agent.is_successor)
 		count_unreached();
 	if (served) {
+		agent_times_follow(true);
 		__atomic_store_n(&agent.live, 1, __ATOMIC_RELEASE);
 		do
 			ret = agent_conversation_serve(&goodbye);
@@ -120,6 +121,7 @@ static int control_main(void *own_files)
 	 * at the rings by itself.
 	 */
 	if (agent.leave == AGENT_AWAY || (agent.is_successor && !served)) {
+		agent_times_follow(false);
 		agent_ready();
 		return 0;
 	}

@@ -110,7 +110,7 @@ static void begin_recording(const struct calltap_msg_setup *setup)
 	probe_context.tree_filter = setup->tree_filter;
 	probe_context.profile = setup->mode == CALLTAP_MODE_PROFILE;
 	probe_context.rises = agent.attached && !probe_context.profile;
-	probe_context.overwrites = setup->mode == CALLTAP_MODE_OVERWRITE;
+	probe_context.tells_open = setup->mode == CALLTAP_MODE_OVERWRITE && !(setup->flags & CALLTAP_SETUP_BRIEF);
 	probe_context.timed = probe_wants_times();
 	probe_context.wiped->pid = (uint32_t)sys_getpid();
 	probe_context.wiped->alive = 1;

@@ -62,6 +62,7 @@ static void end_recording(enum agent_goodbye goodbye)
 
 	agent_instances_end();
 	if (agent.keep && goodbye == AGENT_GOODBYE_NONE && agent.leave == AGENT_STAY) {
+		agent_times_follow(false);
 		__atomic_store_n(&probe_context.shared.reader_gone, 1, __ATOMIC_SEQ_CST);
 		agent_ready();
 		agent_handlers_end(); /* nobody is left who could take a handler back */

@@ -47,6 +47,12 @@ static uint64_t tick_now(void)
 	return tick;
 }
 
+/* A tick of 0 is none that moves (agent/times.c): the thread has seen another one, so each exit comes here. */
+static uint64_t as_seen(uint64_t tick)
+{
+	return tick | !tick;
+}
+
 int probe_brief_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
@@ -55,7 +61,7 @@ int probe_brief_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 
 	if (refused)
 		return refused;
-	thread->tick = tick;
+	thread->tick = as_seen(tick);
 	*arch_link(slot) |= FRAME_EXACT;
 	begin_samples(thread);
 	return 0;
@@ -67,5 +73,5 @@ void probe_brief_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 	uint64_t tick = tick_now();
 
 	probe_graph_exit(slot, word, ret);
-	thread->tick = tick;
+	thread->tick = as_seen(tick);
 }

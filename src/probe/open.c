@@ -58,7 +58,7 @@ void probe_open_tell(struct probe_thread *thread)
 	uint64_t slot = probe_stack_top(stack), room = writer->span / (PART_OF_SUB * WORDS_EACH * sizeof(slot));
 	uint32_t told = 0, untold = 0;
 
-	if (!probe_context.timed || slot >= stack->end)
+	if (!probe_context.tells_open || slot >= stack->end)
 		return;
 	put(writer, CALLTAP_RECORD_ID_MAX, stack->end - 1);
 	while (slot < stack->end && frames_can_read(thread, slot) && told < CALLTAP_RECORD_OPEN_MAX &&

@@ -178,7 +178,7 @@ struct probe_context {
 	/* Called with signals blocked, in a forked child's first record; sets up wiped anew or leaves enabled 0. */
 	void (*on_new_process)(void);
 	uint32_t rises;	     /* 1: there may be frames from before the trace: tell how far up each stack is seen */
-	uint32_t overwrites; /* 1: a flight recorder, which tells of open frames (open.h) */
+	uint32_t tells_open; /* 1: a flight recorder, which tells of open frames (open.h) */
 	struct {
 		uint32_t first; /* of this process; lower ones are those of processes that it was forked from */
 		uint32_t base;	/* of this process and instance; lower ones are not handed out */
@@ -198,7 +198,7 @@ static inline struct probe_set *probe_set_at(unsigned set)
 /* Are frames timed whatever triggers there are? */
 static inline bool probe_wants_times(void)
 {
-	return probe_context.profile || probe_context.overwrites;
+	return probe_context.profile || probe_context.tells_open;
 }
 
 /*

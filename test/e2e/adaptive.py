@@ -3,13 +3,17 @@ found.  The program bounds.c logs the clock around each call.  `run.py --adaptiv
 import collections
 import json
 import os
+import signal
 import struct
+import time
 
+import flight
 import jumps
 import language
 import programs
 import tools
 from instances import Instance
+from endings import wait_for
 from harness import expect
 from steer import own_place
 from steering import Program, Tool, nothing_lost
@@ -18,6 +22,7 @@ FUNCTIONS = ("tiny", "outer", "middle", "handled", "passes")
 LOGGED = struct.Struct("<IIQQQQ")
 CHOSEN = [option for name in FUNCTIONS for option in ("-l", name)]
 AT_ONCE = ["--time-small", "1000000"]  # as many functions as can be are brief from the first call on
+HISTORY = ["--mode", "overwrite", "-b", "16M"]  # room for all
 SPAN_NS = 200000  # twice the tick
 LONG_NS = 2500000  # logged calls of 3 ms
 SLACK_NS = 3000  # what the line through the clock's samples may be off, and a handler's way in and out
@@ -119,7 +124,7 @@ def bounded(signals, *options, small=True):
         trace = case.trace()
         nothing_lost(trace)
         estimated, pairs = check_bounds(case, log)
-        expect(trace.brief_tails > 20, f"{trace.brief_tails} tail calls without a time")
+        expect(trace.brief_tails > 20, f"{trace.brief_tails} tail calls without a time, of {trace.brief} records")
         expect(trace.brief > len(pairs) // 10 and estimated > len(pairs) // 10,
                f"{trace.brief} records without a time, {estimated} events with an error, {len(pairs)} calls")
         long_calls(case, pairs)
@@ -164,11 +169,48 @@ def profiled(case):
 
 def refused(case):
     """What cannot be is refused with a sentence, before anything runs."""
-    for options, words in ((["--mode", "overwrite"], "--mode overwrite"), (["-p", "function"], "function_graph"),
+    for options, words in ((["-p", "function"], "function_graph"),
                            (["--time", "sometimes"], "exact or adaptive"), (["--time-tick", "1s"], "10us to 100ms")):
         done = case.run([case.tool, "record", "--time", "adaptive", *options, "-o", case.trace_path, "--", "true"])
         expect(done.status != 0 and words in done.stderr and done.stderr.count("\n") == 1, f"{options}: {done.status} {done.stderr}")
         expect(not os.path.exists(case.trace_path), "there is a file")
+
+
+def untimed(case, flight, name, *options):
+    """Of the records of a snapshot, the part that has no time."""
+    outcome = flight.snapshot(name, *options)
+    expect(outcome.status == 0, f"status {outcome.status}: {outcome.stderr}")
+    trace = case.trace()
+    case.readable()
+    records = sum(trace.called().values())
+    expect(records > 100, f"{records} calls in {name}")
+    return trace.brief / 2 / records
+
+
+def flies(case):
+    """A flight recorder: what becomes short loses its times, what becomes long gets them back, and without the tool all have them."""
+    case.need_native("brief records")
+    case.as_it_is = True
+    program = case.program("eases.c", flags=["-O2"])
+    with flight.Flight(case, ["--time", "adaptive", "--time-small", "1"], command=[program]) as recorder:
+        time.sleep(1)
+        part = untimed(case, recorder, "short", "--history", "100ms")
+        expect(part > 0.8, f"only {part} of the calls have no times, all of them short")
+        for number, (least, most) in enumerate(((0, 0.1), (0.8, 1))):
+            os.kill(recorder.pid, signal.SIGUSR1)
+            until = time.monotonic() + 30  # some hundred calls with times; on a busy machine the tool sees few
+            part = None
+            while part is None or not least <= part <= most:
+                expect(time.monotonic() < until, f"{part} of the calls have no times")
+                time.sleep(0.5)
+                part = untimed(case, recorder, f"changed-{number}", "--history", "100ms")
+        recorder.kill_tool()
+        part = untimed(case, recorder, "at-once")
+        time.sleep(2)
+        part = untimed(case, recorder, "alone")
+        expect(part == 0, f"{part} of the calls have no times, and nobody moves the tick")
+        os.kill(recorder.pid, signal.SIGUSR2)
+        wait_for(recorder.output, "done well")
 
 
 def beside_others(case):
@@ -209,6 +251,9 @@ SINGLE = {
     "adaptive-bounds-learned": bounded(0, small=False),
     "adaptive-stepped": stepped("steps", FUNCTIONS),
     "adaptive-stepped-tails": stepped("tails", FUNCTIONS),
+    "adaptive-bounds-flight": bounded(150, *HISTORY),
+    "adaptive-bounds-flight-learned": bounded(0, *HISTORY, small=False),
+    "adaptive-flight": flies,
     "adaptive-profiled": profiled,
     "adaptive-refused": refused,
     "adaptive-beside-others": beside_others,

@@ -166,6 +166,7 @@ struct calltap_msg_objects_end {
 
 #define CALLTAP_SETUP_KEEP  1u /* recording goes on when the tool is gone without DETACH: overwrite mode alone */
 #define CALLTAP_SETUP_FILES 2u /* arenas and tables may be files on tmpfs, which nothing seals */
+#define CALLTAP_SETUP_BRIEF 4u /* calls may have no times: sub-buffers do not begin with the frames that are open */
 
 #define CALLTAP_EMULATED	  1u /* an emulator answers for the kernel: features that it reports need not work */
 #define CALLTAP_EMULATED_NO_FORKS 2u /* the emulator kills forked children that start a thread */

@@ -193,7 +193,8 @@ struct calltap_file_data {
  * A brief record (record.h) is younger than the last record before it, in its thread, that has a time, and older than
  * the next one that has.  Besides, it is not more than `span` ticks younger than that last one; or, if that one's time
  * is within a row of the array, no later than the row's `to`.  Of several TICKS chunks the greatest span holds, and all
- * rows. doc/design/clock.md has the argument.
+ * rows.  A row without an end (UINT64_MAX) says besides that records may have been written later than the trace's end
+ * tells.  doc/design/clock.md has the argument.
  */
 struct calltap_file_ticks {
 	uint64_t span;

@@ -9,6 +9,8 @@
  * chunks, which never change.  The tool writes them, and publishes `used` (release) after the bytes.  When the memory
  * is full, larger tables take its place.  The CLOCK chunk in the bytes is the first sample; the last sample is
  * clocks[clock_count % 2], which is whole at any time, if clock_count is not 0.
+ *
+ * A session with `--time adaptive` has a struct calltap_tables_times behind struct calltap_tables, within the head.
  */
 #ifndef CALLTAP_ABI_TABLES_H
 #define CALLTAP_ABI_TABLES_H
@@ -32,5 +34,25 @@ struct calltap_tables {
 };
 
 _Static_assert(sizeof(struct calltap_tables) == 128, "ABI");
+
+#define CALLTAP_TABLES_LATE 4080 /* rows that are kept */
+
+/*
+ * When brief records (record.h) may have been written: what a TICKS chunk tells of a session that ends.  Row number n
+ * is late[n % CALLTAP_TABLES_LATE].  The tool stores rows first, then `count`, then `until`, each with release; the
+ * newest CALLTAP_TABLES_LATE - 1 rows stay as they are until then.  A reader loads in the opposite order.
+ *
+ * Nothing is known of brief records whose last time before them is `until` or later, and of those from before the
+ * oldest row, where there were more.  The times of the rows go up.
+ */
+struct calltap_tables_times {
+	uint64_t until; /* 0: nothing is known at all */
+	uint64_t count; /* rows that there were so far */
+	uint64_t span;	/* as in struct calltap_file_ticks */
+	uint64_t reserved;
+	struct calltap_file_late late[CALLTAP_TABLES_LATE];
+};
+
+_Static_assert(sizeof(struct calltap_tables) + sizeof(struct calltap_tables_times) <= 65536, "ABI");
 
 #endif

@@ -5,7 +5,8 @@
  * sites have CALLTAP_SITE_BRIEF look at it: a call of one that is brief leaves brief records (record.h), but for one in
  * about `every`, which has times, and for those that see a new `tick`.  doc/design/clock.md has the argument.
  *
- * All zeros: each call has its times.
+ * All zeros: each call has its times.  The tick is never 0 while it moves.  A flight recorder's agent puts zeros in the
+ * file's place when the tool is gone.
  *
  * Included by both halves of Calltap (target and host), and by no other program.
  */

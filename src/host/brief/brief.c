@@ -19,9 +19,11 @@
 #include <host/sealed.h>
 #include <host/target/clock.h>
 #include <host/target/target.h>
+#include <host/trace/memory.h>
 #include <host/trace/writer.h>
 
 #include "brief.h"
+#include "late.h"
 #include "ticker.h"
 
 #define DEPTH	   512	/* open calls of a thread that are looked at */
@@ -45,7 +47,11 @@ struct brief {
 	double rate;		       /* ticks in a nanosecond of the clock that the records have, 0 = not known yet */
 	const struct clock_line *line; /* by which the targets' clock is known, NULL: they are not emulated */
 	uint32_t count;		       /* functions that are brief */
+	uint64_t changes;	       /* of what is brief, by durations */
 	uint64_t told;		       /* the span that the file's TICKS chunks have, 0 = there is none */
+	struct late *kept;	       /* of a flight recorder, else NULL */
+	uint64_t kept_until;	       /* all rows from before are kept */
+	const struct trace_memory *memory; /* that is told of them */
 };
 
 struct brief_calls {
@@ -97,7 +103,15 @@ void brief_destroy(struct brief *brief)
 	if (brief->fd >= 0)
 		close(brief->fd);
 	free(brief->tallies);
+	free(brief->kept);
 	free(brief);
+}
+
+int brief_keep(struct brief *brief, const struct trace_memory *memory)
+{
+	brief->kept = calloc(1, sizeof(*brief->kept));
+	brief->memory = memory;
+	return brief->kept ? 0 : -ENOMEM;
 }
 
 int brief_welcome(const struct brief *brief, struct target *target)
@@ -165,8 +179,10 @@ static void note(struct brief *brief, uint32_t id, uint64_t ticks)
 		return;
 	if (!brief->times->brief[id] && tally->longer * RECORD_SHORT_SHARE <= tally->calls) {
 		set(brief, id, true);
+		brief->changes++;
 	} else if (brief->times->brief[id] && tally->longer * BACK_SHARE > tally->calls) {
 		set(brief, id, false);
+		brief->changes++;
 	} else if (tally->calls >= FORGET) {
 		tally->calls /= 2;
 		tally->longer /= 2;
@@ -256,6 +272,12 @@ void brief_look(struct brief *brief, struct brief_calls **held, const uint64_t *
 	}
 }
 
+void brief_skip(struct brief_calls *calls)
+{
+	if (calls)
+		calls->depth = 0;
+}
+
 /*
  * A row of an emulated target's: from nanoseconds to ticks of its clock.  It becomes longer on either side, by the span
  * and by a share of how far its end is from the last time that an agent has told: the line is not off by that much.
@@ -281,45 +303,105 @@ static uint64_t span_of(const struct brief *brief)
 	return span < (double)brief->told ? brief->told : (uint64_t)(span + span / LINE_SHARE) + 1;
 }
 
+static int write_chunk(struct trace_writer *writer, uint64_t span, const struct calltap_file_late *rows, size_t count)
+{
+	struct calltap_file_ticks head = {.span = span, .count = (uint32_t)count};
+	unsigned char *chunk = malloc(sizeof(head) + count * sizeof(*rows));
+	int ret;
+
+	if (!chunk)
+		return -ENOMEM;
+	memcpy(chunk, &head, sizeof(head));
+	if (count)
+		memcpy(chunk + sizeof(head), rows, count * sizeof(*rows));
+	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_TICKS, chunk, sizeof(head) + count * sizeof(*rows));
+	free(chunk);
+	return ret;
+}
+
+void brief_tell(struct brief *brief)
+{
+	struct calltap_file_late *rows, lost;
+	uint64_t until;
+	size_t count;
+	int error;
+
+	rows = ticker_take(brief->ticker, &count, &until, &error);
+	lost = (struct calltap_file_late){brief->kept_until, UINT64_MAX};
+	if (error) /* rows are missing, and may from now on */
+		late_add(brief->kept, &lost);
+	for (size_t i = 0; i < count; i++)
+		late_add(brief->kept, &rows[i]);
+	if (!error)
+		trace_memory_tell(brief->memory, ticker_span(brief->ticker), rows, count, until);
+	if (!error)
+		brief->kept_until = until;
+	free(rows);
+}
+
+int brief_write_kept(struct brief *brief, struct trace_writer *writer)
+{
+	brief_tell(brief);
+	return write_chunk(writer, ticker_span(brief->ticker), brief->kept->rows, brief->kept->count);
+}
+
+/* What the session's own file lacks. */
+static int write_new(struct brief *brief, struct trace_writer *writer)
+{
+	struct late *kept = brief->kept;
+	uint32_t written;
+	int ret;
+
+	brief_tell(brief);
+	written = kept->written;
+	if (brief->told && written == kept->count)
+		return 0;
+	ret = write_chunk(writer, ticker_span(brief->ticker), kept->rows + written, kept->count - written);
+	if (!ret) {
+		kept->written = kept->count;
+		brief->told = ticker_span(brief->ticker);
+	}
+	return ret;
+}
+
 int brief_write(struct brief *brief, struct trace_writer *writer)
 {
-	struct calltap_file_ticks head = {0};
 	struct calltap_file_late *rows;
-	unsigned char *chunk;
+	uint64_t span, until;
 	size_t count;
 	int ret;
 
 	if (brief->options.sampling)
 		return 0;
+	if (brief->kept)
+		return write_new(brief, writer);
 	if (brief->line)
 		set_rate(brief, clock_line_rate(brief->line));
 	if (brief->rate <= 0)
 		return 0; /* rows wait, and the file says nothing of what the times are bounded by */
-	head.span = span_of(brief);
-	rows = ticker_take(brief->ticker, &count, &ret);
-	if (ret || (brief->told == head.span && !count)) {
+	span = span_of(brief);
+	rows = ticker_take(brief->ticker, &count, &until, &ret);
+	if (ret || (brief->told == span && !count)) {
 		free(rows);
 		return ret;
 	}
 	for (size_t i = 0; brief->line && i < count; i++)
-		convert(brief, &rows[i], head.span);
-	head.count = (uint32_t)count;
-	chunk = malloc(sizeof(head) + count * sizeof(*rows));
-	if (chunk) {
-		memcpy(chunk, &head, sizeof(head));
-		if (count)
-			memcpy(chunk + sizeof(head), rows, count * sizeof(*rows));
-		ret = trace_writer_chunk(writer, CALLTAP_CHUNK_TICKS, chunk, sizeof(head) + count * sizeof(*rows));
-		brief->told = head.span;
-	}
+		convert(brief, &rows[i], span);
+	ret = write_chunk(writer, span, rows, count);
+	if (ret != -ENOMEM)
+		brief->told = span;
 	free(rows);
-	free(chunk);
-	return chunk ? ret : -ENOMEM;
+	return ret;
 }
 
 struct ticker_stays brief_stays(const struct brief *brief)
 {
 	return ticker_stays(brief->ticker);
+}
+
+uint64_t brief_changes(const struct brief *brief)
+{
+	return brief->changes;
 }
 
 uint32_t brief_count(const struct brief *brief)

@@ -22,6 +22,7 @@ struct brief;
 struct clock_line;
 struct brief_calls; /* the calls that are open in a ring */
 struct target;
+struct trace_memory;
 struct trace_writer;
 
 struct brief_options {
@@ -53,10 +54,23 @@ int brief_welcome(const struct brief *brief, struct target *target) __attribute_
  * first, for free().
  */
 void brief_look(struct brief *brief, struct brief_calls **calls, const uint64_t *words, size_t count, uint64_t ticks);
+/* Records that came in between were not looked at. */
+void brief_skip(struct brief_calls *calls);
+/*
+ * The session is a flight recorder: memory, which lasts longer than the brief, is to tell of late ticks.  Call it
+ * before there is a target, whose clock is this CPU's counter.  -ENOMEM.
+ */
+int brief_keep(struct brief *brief, const struct trace_memory *memory) __attribute__((warn_unused_result));
+/* Of a flight recorder: tell that memory of late ticks up to this moment. */
+void brief_tell(struct brief *brief);
+/* Write a TICKS chunk to a snapshot, with all late ticks that are kept.  -errno as trace_writer_chunk(). */
+int brief_write_kept(struct brief *brief, struct trace_writer *writer) __attribute__((warn_unused_result));
 /* Write the TICKS chunk with what is new.  -errno as trace_writer_chunk(). */
 int brief_write(struct brief *brief, struct trace_writer *writer) __attribute__((warn_unused_result));
 /* How long ticks stay. */
 struct ticker_stays brief_stays(const struct brief *brief);
+/* How often a function has become brief, or is so no longer, by what was looked at. */
+uint64_t brief_changes(const struct brief *brief);
 /* Functions whose calls are brief now. */
 uint32_t brief_count(const struct brief *brief);
 

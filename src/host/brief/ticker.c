@@ -165,7 +165,7 @@ struct ticker_stays ticker_stays(struct ticker *ticker)
 	return stays;
 }
 
-struct calltap_file_late *ticker_take(struct ticker *ticker, size_t *count, int *error)
+struct calltap_file_late *ticker_take(struct ticker *ticker, size_t *count, uint64_t *until, int *error)
 {
 	struct calltap_file_late *rows;
 
@@ -173,6 +173,7 @@ struct calltap_file_late *ticker_take(struct ticker *ticker, size_t *count, int 
 	tick(ticker);
 	rows = ticker->rows;
 	*count = ticker->count;
+	*until = ticker->before;
 	*error = ticker->error;
 	ticker->rows = NULL;
 	ticker->count = ticker->room = 0;

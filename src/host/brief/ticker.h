@@ -37,8 +37,8 @@ struct ticker_stays {
 struct ticker_stays ticker_stays(struct ticker *ticker);
 /*
  * Take the rows of late ticks that are new, up to this moment; an array for free(), NULL: there are none, or there is
- * no memory (*error then).
+ * no memory (*error then).  *until: the clock right before the word got the value that it has now.
  */
-struct calltap_file_late *ticker_take(struct ticker *ticker, size_t *count, int *error);
+struct calltap_file_late *ticker_take(struct ticker *ticker, size_t *count, uint64_t *until, int *error);
 
 #endif

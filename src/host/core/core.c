@@ -21,7 +21,7 @@
 #include "history.h"
 #include "memory.h"
 
-#define HEAD_MAX   4096u
+#define HEAD_MAX   65536u
 #define TABLES_MAX (UINT64_C(1) << 30)
 #define ARENAS_MAX 1024u /* in one memory: a forked child may have its parents' arenas */
 #define SUB_MIN	   4096u
@@ -31,7 +31,9 @@
 struct found {
 	const struct core_memory *memory;
 	struct calltap_tables tables;
+	struct calltap_tables_times times;
 	uint64_t address; /* of the tables, 0 = none found */
+	bool has_times;	  /* the tables tell when records without a time were written */
 	char *bytes;	  /* the trace file without records */
 	struct history_arena arenas[ARENAS_MAX];
 	struct arena_at {
@@ -69,6 +71,9 @@ static void look_for_tables(struct found *found, const struct core_region *regio
 		return;
 	found->tables = tables;
 	found->address = region->lo;
+	found->has_times =
+		tables.head_size >= sizeof(tables) + sizeof(found->times) &&
+		!core_memory_read(found->memory, region->lo + sizeof(tables), &found->times, sizeof(found->times));
 }
 
 static int read_arena(void *arg, uint64_t at, void *to, size_t size)
@@ -210,6 +215,8 @@ static int write_trace(const struct found *found, struct trace_writer *writer, c
 	history.thread = name_living;
 	history.arg = (void *)(uintptr_t)found->memory;
 	ret = trace_memory_copy(writer, found->bytes + head, found->tables.used - head, &bad);
+	if (!ret && found->has_times)
+		ret = trace_memory_write_times(writer, &found->times);
 	if (!ret)
 		ret = take_rings(found, &history);
 	if (!ret)

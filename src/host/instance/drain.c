@@ -4,8 +4,8 @@
  * One thread.  Sub-buffers that a writer has left behind go to the file and
  * back to the writer (block and drop mode); what is in a ring when its thread
  * or process has ended goes last.  In overwrite mode nothing is touched before
- * the process has ended (snapshot.c).  Everything in a ring is the target's to scribble on: counters are
- * read once and bounded, records are decoded by the encoder, which takes
+ * the process has ended (snapshot.c), and looked at for --time adaptive alone (peek.c).  Everything in a ring is the
+ * target's to scribble on: counters are read once and bounded, records are decoded by the encoder, which takes
  * anything.  Context: host.
  */
 #include <errno.h>
@@ -24,6 +24,8 @@
 #include <host/hook/watch.h>
 #include <host/session/session.h>
 #include <host/thread.h>
+
+#include "sub.h"
 
 #define IDLE_NS	  10000000 /* longest sleep between rounds: 10 ms */
 #define REAP_NS	  50000000 /* how often ended threads are looked for */
@@ -64,28 +66,6 @@ static void futex_wake(uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* A copy of what the target may be writing to: each word is read once, the number first. */
-static void copy_head(struct calltap_subbuf *head, const struct calltap_subbuf *sub)
-{
-	head->number = __atomic_load_n(&sub->number, __ATOMIC_ACQUIRE); /* pairs with D in ring_open_next() */
-	head->ticks = __atomic_load_n(&sub->ticks, __ATOMIC_RELAXED);
-	head->owner = __atomic_load_n(&sub->owner, __ATOMIC_RELAXED);
-	head->tid = __atomic_load_n(&sub->tid, __ATOMIC_RELAXED);
-	for (size_t i = 0; i < sizeof(head->comm); i++)
-		head->comm[i] = __atomic_load_n(&sub->comm[i], __ATOMIC_RELAXED);
-	head->comm[sizeof(head->comm) - 1] = 0;
-}
-
-/*
- * Is what was read from the sub-buffer whole?  Its writer may overwrite it at
- * any time in overwrite mode, and takes the number away before it does.
- */
-static bool is_whole(const struct calltap_subbuf *sub, uint64_t number)
-{
-	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with the fence after A in ring_open_next() */
-	return __atomic_load_n(&sub->number, __ATOMIC_ACQUIRE) == number + 1;
-}
-
 static void finish_before(struct drainer *drainer, struct share *share, const struct calltap_ring *ring,
 			  uint32_t owner);
 
@@ -115,27 +95,6 @@ static int thread_of(struct drainer *drainer, struct share *share, struct ring_r
 	return 0;
 }
 
-/*
- * The end of the whole records from `from` on, up to the first slot that is taken and not written yet.  A word whose
- * second brief record is to come has no kind, as little as an empty slot.
- */
-static uint32_t whole_records(const uint64_t *words, uint32_t from, uint32_t count)
-{
-	uint32_t i = from;
-
-	while (i < count) {
-		/* Acquire: what is behind a record's head is written before it; pairs with ring_put(). */
-		uint64_t head = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
-		unsigned kind = calltap_record_kind(head), size = calltap_record_words(head);
-
-		if (!kind || size > count - i ||
-		    (kind == CALLTAP_REC_TIME && !__atomic_load_n(&words[i + 1], __ATOMIC_RELAXED)))
-			break;
-		i += size;
-	}
-	return i;
-}
-
 /* Where in the sub-buffer its records go on that are not in the file, and a time to encode them with. */
 static uint32_t rest_of(const struct ring_reader *reader, const struct calltap_subbuf *head, uint64_t number,
 			uint64_t *ticks)
@@ -153,8 +112,7 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 	struct instance *instance = drainer->instance;
 	struct ring_reader *reader = &arena->rings[index];
 	struct calltap_ring *ring = ring_of(arena, index);
-	const struct calltap_subbuf *sub =
-		(void *)((char *)ring + CALLTAP_PAGE + number % arena->sub_count * arena->sub_size);
+	const struct calltap_subbuf *sub = sub_of(arena, index, number);
 	const uint64_t *words = (const uint64_t *)(sub + 1);
 	uint32_t from, end = (uint32_t)((arena->sub_size - sizeof(*sub)) / sizeof(*words));
 	struct encode_result encoded;
@@ -166,14 +124,14 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 	size_t size;
 	int ret;
 
-	copy_head(&head, sub);
-	if (head.number != number + 1 || !is_whole(sub, number)) {
+	sub_copy_head(&head, sub);
+	if (head.number != number + 1 || !sub_is_whole(sub, number)) {
 		instance->overwritten++; /* or scribbled on */
 		return 0;
 	}
 	from = rest_of(reader, &head, number, &ticks);
 	if (open)
-		end = whole_records(words, from, end);
+		end = sub_whole_records(words, from, end);
 	if (from == end)
 		return 0;
 	ret = thread_of(drainer, share, reader, ring, &head, &thread);
@@ -196,7 +154,7 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 	}
 	if (ret || !size)
 		return ret;
-	if (!is_whole(sub, number)) {
+	if (!sub_is_whole(sub, number)) {
 		instance->overwritten++;
 		return 0;
 	}
@@ -554,14 +512,23 @@ static void mark_round(struct drainer *drainer, const struct calltap_file_clock 
 	drainer->next_follow_ns = clock_now_ns() + FOLLOW_NS;
 }
 
-/* When the brief records that the file has by now were written. */
-static void write_ticks(struct drainer *drainer)
+/*
+ * When the brief records that the file has by now were written.  Of a flight recorder this is told in memory, and the
+ * records are looked at.
+ */
+static void write_ticks(struct drainer *drainer, uint64_t now)
 {
 	struct instance *instance = drainer->instance;
+	struct brief *brief = instance->set == 0 ? instance->session->images.brief : NULL;
 
-	if (instance->set == 0 && instance->session->images.brief &&
-	    brief_write(instance->session->images.brief, instance->writer))
+	if (!brief)
+		return;
+	if (instance->options->mode == CALLTAP_MODE_OVERWRITE) {
+		peek_round(instance, now);
+		brief_tell(brief);
+	} else if (brief_write(brief, instance->writer)) {
 		drainer->busy = true; /* an error of the file, told at the end */
+	}
 }
 
 static void round_once(struct drainer *drainer)
@@ -583,7 +550,7 @@ static void round_once(struct drainer *drainer)
 		let_server(drainer);
 		let_back(drainer);
 	}
-	write_ticks(drainer);
+	write_ticks(drainer, now);
 	if (drainer->follow)
 		mark_round(drainer, &began);
 	session_unlock(session);

@@ -114,6 +114,7 @@ int instance_clear(struct instance *instance)
 	filter_set_destroy(instance->own_filters);
 	pthread_mutex_destroy(&instance->snapshot_lock);
 	free(instance->marks);
+	peek_destroy(&instance->peek);
 	free(instance->threads);
 	return error;
 }

@@ -24,6 +24,7 @@
 #include <host/trace/memory.h>
 #include <host/trace/writer.h>
 
+#include "peek.h"
 #include "settings.h"
 
 struct target;
@@ -53,6 +54,7 @@ struct ring_reader {
 	uint64_t part_ticks;	   /* time of the last record that was taken */
 	uint32_t part_words;	   /* words that were taken */
 	struct brief_calls *calls; /* brief/brief.h; NULL = none */
+	struct peek_ring look;	   /* of a flight recorder */
 };
 
 struct target_arena {
@@ -135,6 +137,7 @@ struct instance {
 	uint64_t tables_key;
 	struct buffers buffers;
 	uint32_t snapshots;
+	struct peek peek;    /* with `--time adaptive` */
 	struct marks *marks; /* marks that `calltap mark` has made; NULL = none so far */
 
 	/* For the tracer `profile` (profile.c). */

@@ -17,21 +17,21 @@
 
 /* What a recording has, or has not; bits. */
 enum feature {
-	LIMITS = 1,	   /* trees, a depth or a threshold */
-	TRIGGERS = 2,	   /* any */
-	SNAPSHOTS = 4,	   /* a trigger that takes one */
-	FILES = 8,	   /* buffers are files */
-	NO_EXITS = 16,	   /* the tracer sees no ends of calls */
-	COUNTERS = 32,	   /* the tracer keeps sums */
-	RECORDS = 64,	   /* the buffers are for records */
-	NO_HISTORY = 128,  /* the buffers do not keep the newest records until somebody wants them */
-	EMULATED = 256,	   /* the programs run in an emulator */
-	VALUES = 512,	   /* functions tell values, or are chosen by them */
-	THRESHOLD = 1024,  /* short calls are left out */
-	TELLING = 2048,	   /* functions tell values */
-	ADAPTIVE = 4096,   /* some calls have no times */
-	HISTORY = 8192,	   /* the buffers keep the newest records */
-	ESTIMATES = 16384, /* the tracer's sums are estimates */
+	LIMITS = 1,	     /* trees, a depth or a threshold */
+	TRIGGERS = 2,	     /* any */
+	SNAPSHOTS = 4,	     /* a trigger that takes one */
+	FILES = 8,	     /* buffers are files */
+	NO_EXITS = 16,	     /* the tracer sees no ends of calls */
+	COUNTERS = 32,	     /* the tracer keeps sums */
+	RECORDS = 64,	     /* the buffers are for records */
+	NO_HISTORY = 128,    /* the buffers do not keep the newest records until somebody wants them */
+	EMULATED = 256,	     /* the programs run in an emulator */
+	VALUES = 512,	     /* functions tell values, or are chosen by them */
+	THRESHOLD = 1024,    /* short calls are left out */
+	TELLING = 2048,	     /* functions tell values */
+	ADAPTIVE = 4096,     /* some calls have no times */
+	ESTIMATES = 8192,    /* the tracer's sums are estimates */
+	LEFT_BEHIND = 16384, /* some calls have no times, and the buffers may outlive the tool */
 };
 
 static const struct {
@@ -55,8 +55,10 @@ static const struct {
 	{ADAPTIVE, NO_EXITS, -EINVAL, "--time adaptive needs the tracer function_graph or profile"},
 	{ESTIMATES, THRESHOLD, -EINVAL,
 	 "with --time adaptive it is not known how long a short call of tracer profile takes: leave --threshold out"},
-	{ADAPTIVE, HISTORY, -EINVAL,
-	 "--time adaptive needs the tool to read along, and --mode overwrite does not: leave one of them out"},
+	{LEFT_BEHIND, EMULATED, -EOPNOTSUPP,
+	 "--time adaptive with --mode overwrite is for programs that are not emulated: how fast an emulated clock runs "
+	 "is "
+	 "known too late; leave one of them out"},
 	{TRIGGERS, EMULATED, -EOPNOTSUPP,
 	 "triggers are for programs that are not emulated: how fast an emulated clock runs is known too late"},
 };
@@ -74,8 +76,8 @@ static unsigned features_of(const struct record_options *options, bool emulated)
 	       (options->mode != CALLTAP_MODE_OVERWRITE ? NO_HISTORY : 0) | (emulated ? EMULATED : 0) |
 	       (options->values ? VALUES : 0) | (values_tell(options->values) ? TELLING : 0) |
 	       (options->threshold_ns ? THRESHOLD : 0) | (options->adaptive ? ADAPTIVE : 0) |
-	       (options->mode == CALLTAP_MODE_OVERWRITE ? HISTORY : 0) |
-	       (options->adaptive && options->tracer->counts ? ESTIMATES : 0);
+	       (options->adaptive && options->tracer->counts ? ESTIMATES : 0) |
+	       (options->adaptive && options->mode == CALLTAP_MODE_OVERWRITE ? LEFT_BEHIND : 0);
 }
 
 int settings_refuse(const struct record_options *options, bool emulated, struct calltap_diag *diag)

@@ -86,7 +86,7 @@ uint64_t rings_beside(const struct session *session)
 {
 	return (session->images.handlers ? HANDLED_SHARED + HANDLED_PRIVATE : 0) +
 	       (session->images.values ? VALUES_SHARED : 0) +
-	       (session->images.brief ? sizeof(struct calltap_times) : 0);
+	       (session->images.brief ? 2 * sizeof(struct calltap_times) : 0); /* the file, and zeros in its place */
 }
 
 uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted, uint64_t beside)

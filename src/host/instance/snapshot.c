@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <host/brief/brief.h>
 #include <host/core/calls.h>
 #include <host/core/history.h>
 #include <host/counted.h>
@@ -32,6 +33,7 @@ struct snapshot {
 	char *bytes; /* a copy of the tables: the chunks behind the head */
 	size_t size;
 	struct calltap_file_clock clock; /* when it was taken */
+	uint64_t end_ticks;		 /* no record is younger */
 	uint32_t number;
 	uint64_t file_bytes;
 	struct history_call *calls; /* that triggers have told of */
@@ -100,6 +102,12 @@ static struct history_arena arena_of(const struct share *share, const struct tar
 	};
 }
 
+/* What tells when the instance's records without a time were written; NULL: all have one. */
+static struct brief *brief_of(const struct instance *instance)
+{
+	return instance->set ? NULL : instance->session->images.brief;
+}
+
 int snapshot_of_ended(struct share *share)
 {
 	struct instance *instance = share->instance;
@@ -125,6 +133,8 @@ int snapshot_of_ended(struct share *share)
 				ret = history_write(&history);
 		}
 	}
+	if (!ret && brief_of(instance))
+		ret = brief_write(brief_of(instance), instance->writer);
 	instance->result->records += history.records;
 	instance->result->lost += history.lost;
 	instance->overwritten += history.overwritten + history.older;
@@ -180,6 +190,22 @@ static int take_rings(struct snapshot *snapshot)
 	return ret ? ret : calls_write_rest(&snapshot->history);
 }
 
+/* The rings are copied: how late the clock was until now. */
+static int take_ticks(struct snapshot *snapshot)
+{
+	struct instance *instance = snapshot->instance;
+	int ret;
+
+	snapshot->end_ticks = snapshot->clock.ticks;
+	if (!brief_of(instance))
+		return 0;
+	session_lock(instance->session);
+	snapshot->end_ticks = timing_now(instance->session).ticks;
+	ret = brief_write_kept(brief_of(instance), snapshot->writer);
+	session_unlock(instance->session);
+	return ret;
+}
+
 static int copy_tables(struct snapshot *snapshot)
 {
 	const struct calltap_tables *tables = snapshot->instance->tables.tables;
@@ -189,7 +215,7 @@ static int copy_tables(struct snapshot *snapshot)
 	snapshot->bytes = malloc(snapshot->size);
 	if (!snapshot->bytes)
 		return -ENOMEM;
-	memcpy(snapshot->bytes, (const char *)(tables + 1) + sizeof(snapshot->head), snapshot->size);
+	memcpy(snapshot->bytes, (const char *)trace_memory_bytes(tables) + sizeof(snapshot->head), snapshot->size);
 	return 0;
 }
 
@@ -258,7 +284,7 @@ static int write_end(struct snapshot *snapshot)
 	const struct history *history = &snapshot->history;
 	const struct snapshot_options *options = snapshot->options;
 	struct calltap_file_end end = {
-		.records = history->records, .lost = history->lost, .ticks = snapshot->clock.ticks, .status = -1};
+		.records = history->records, .lost = history->lost, .ticks = snapshot->end_ticks, .status = -1};
 	int ret = describe_snapshot(snapshot->instance, snapshot->writer);
 
 	if (!ret)
@@ -328,6 +354,8 @@ static int write_all(struct snapshot *snapshot, int fd)
 	ret = trace_memory_copy(snapshot->writer, snapshot->bytes, snapshot->size, &bad);
 	if (!ret)
 		ret = take_rings(snapshot);
+	if (!ret)
+		ret = take_ticks(snapshot);
 	if (!ret)
 		ret = take_marks(snapshot);
 	if (!ret)

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <sys/random.h>
 
+#include <host/brief/brief.h>
 #include <host/session/session.h>
 
 int tables_create(struct instance *instance)
 {
+	struct brief *brief = instance->set ? NULL : instance->session->images.brief;
 	int fd = -1, ret;
 
 	if (instance->options->mode != CALLTAP_MODE_OVERWRITE)
@@ -24,9 +26,11 @@ int tables_create(struct instance *instance)
 		if (fd < 0)
 			return fd;
 	}
-	ret = trace_memory_create(&instance->tables, instance->tables_key, fd);
+	ret = trace_memory_create(&instance->tables, instance->tables_key, fd, brief != NULL);
 	if (!ret)
 		trace_writer_mirror(instance->writer, &instance->tables);
+	if (!ret && brief)
+		ret = brief_keep(brief, &instance->tables);
 	return ret;
 }
 
@@ -39,7 +43,8 @@ uint32_t tables_flags(const struct instance *instance)
 {
 	if (instance->options->mode != CALLTAP_MODE_OVERWRITE)
 		return 0;
-	return CALLTAP_SETUP_KEEP | (instance->buffers.path ? CALLTAP_SETUP_FILES : 0);
+	return CALLTAP_SETUP_KEEP | (instance->session->images.brief ? CALLTAP_SETUP_BRIEF : 0) |
+	       (instance->buffers.path ? CALLTAP_SETUP_FILES : 0);
 }
 
 int tables_tell(struct share *share)

@@ -165,7 +165,8 @@ static int prepare_session(struct session *session, struct calltap_diag *diag)
 	session->images.libcalls = options->serves ? LIBCALLS_NEVER : options->libcalls;
 	session->images.size_min = options->size_min;
 	session->images.serve = options->serves;
-	session->images.keeps_open = options->mode == CALLTAP_MODE_OVERWRITE && options->tracer->has_exit;
+	session->images.keeps_open =
+		options->mode == CALLTAP_MODE_OVERWRITE && options->tracer->has_exit && !options->adaptive;
 	ret = settings_refuse(options, false, diag);
 	if (!ret)
 		ret = begin_adaptive(session, diag);

@@ -37,7 +37,7 @@ static int get_memory(const struct trace_memory *memory, size_t size, int *fd, v
 	return error;
 }
 
-int trace_memory_create(struct trace_memory *memory, uint64_t session, int fd)
+int trace_memory_create(struct trace_memory *memory, uint64_t session, int fd, bool has_times)
 {
 	void *mapped = NULL;
 	int ret;
@@ -53,7 +53,7 @@ int trace_memory_create(struct trace_memory *memory, uint64_t session, int fd)
 	memory->generation = 1;
 	*memory->tables = (struct calltap_tables){
 		.version = CALLTAP_TABLES_VERSION,
-		.head_size = sizeof(*memory->tables),
+		.head_size = sizeof(*memory->tables) + (has_times ? sizeof(struct calltap_tables_times) : 0),
 		.session = session,
 	};
 	memcpy(memory->tables->magic, CALLTAP_TABLES_MAGIC, sizeof(memory->tables->magic));
@@ -103,7 +103,7 @@ void trace_memory_add(struct trace_memory *memory, const struct iovec *pieces, i
 
 	if (memory->full)
 		return;
-	at = need = sizeof(*memory->tables) + memory->tables->used;
+	at = need = memory->tables->head_size + memory->tables->used;
 	for (int i = 0; i < count; i++)
 		need += pieces[i].iov_len;
 	if (need > memory->size && grow_memory(memory, need)) {
@@ -117,7 +117,77 @@ void trace_memory_add(struct trace_memory *memory, const struct iovec *pieces, i
 		to += pieces[i].iov_len;
 	}
 	/* Release: a reader of the tables, also of a core file, finds whole chunks below `used`. */
-	__atomic_store_n(&memory->tables->used, need - sizeof(*memory->tables), __ATOMIC_RELEASE);
+	__atomic_store_n(&memory->tables->used, need - memory->tables->head_size, __ATOMIC_RELEASE);
+}
+
+const void *trace_memory_bytes(const struct calltap_tables *tables)
+{
+	return (const char *)tables + tables->head_size;
+}
+
+struct calltap_tables_times *trace_memory_times(const struct trace_memory *memory)
+{
+	struct calltap_tables *tables = memory->tables;
+
+	return tables && tables->head_size > sizeof(*tables) ? (struct calltap_tables_times *)(tables + 1) : NULL;
+}
+
+void trace_memory_tell(const struct trace_memory *memory, uint64_t span, const struct calltap_file_late *rows,
+		       size_t count, uint64_t until)
+{
+	struct calltap_tables_times *times = trace_memory_times(memory);
+
+	if (!times)
+		return;
+	times->span = span;
+	for (size_t i = 0; i < count; i++) {
+		times->late[times->count % CALLTAP_TABLES_LATE] = rows[i];
+		__atomic_store_n(&times->count, times->count + 1, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&times->until, until, __ATOMIC_RELEASE);
+}
+
+/*
+ * The rows that are told, oldest first: the newest ones, as far back as they are in order.  *begin: nothing is known
+ * before that.
+ */
+static uint32_t read_late(const struct calltap_tables_times *times, struct calltap_file_late *rows, uint64_t *begin)
+{
+	uint64_t first = times->count < CALLTAP_TABLES_LATE ? 0 : times->count - (CALLTAP_TABLES_LATE - 1);
+	uint64_t next = times->until;
+	uint32_t at = CALLTAP_TABLES_LATE, count;
+
+	*begin = 0;
+	for (uint64_t n = times->count; n > first; n--) {
+		const struct calltap_file_late *row = &times->late[(n - 1) % CALLTAP_TABLES_LATE];
+
+		if (row->from >= next || row->from > row->to)
+			break;
+		rows[--at] = *row;
+		next = row->from;
+	}
+	count = CALLTAP_TABLES_LATE - at;
+	memmove(rows, rows + at, count * sizeof(*rows));
+	if (count < times->count)
+		*begin = next;
+	return count;
+}
+
+int trace_memory_write_times(struct trace_writer *writer, const struct calltap_tables_times *times)
+{
+	struct {
+		struct calltap_file_ticks head;
+		struct calltap_file_late rows[CALLTAP_TABLES_LATE + 2];
+	} chunk = {.head = {.span = times->span}};
+	uint64_t begin;
+	uint32_t count = read_late(times, chunk.rows, &begin);
+
+	if (begin)
+		chunk.rows[count++] = (struct calltap_file_late){0, begin};
+	chunk.rows[count++] = (struct calltap_file_late){times->until, UINT64_MAX};
+	chunk.head.count = count;
+	return trace_writer_chunk(writer, CALLTAP_CHUNK_TICKS, &chunk,
+				  sizeof(chunk.head) + count * sizeof(*chunk.rows));
 }
 
 void trace_memory_clock(struct trace_memory *memory, const struct calltap_file_clock *clock)

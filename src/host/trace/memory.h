@@ -26,13 +26,30 @@ struct trace_memory {
 	uint32_t generation; /* counts how often the memory was made or grown */
 };
 
-/* Make the memory: in a memfd, or (fd not negative) in that empty file, which it then owns. */
-int trace_memory_create(struct trace_memory *memory, uint64_t session, int fd) __attribute__((warn_unused_result));
+/*
+ * Make the memory: in a memfd, or (fd not negative) in that empty file, which it then owns.  has_times: with a struct
+ * calltap_tables_times, which tells nothing yet.
+ */
+int trace_memory_create(struct trace_memory *memory, uint64_t session, int fd, bool has_times)
+	__attribute__((warn_unused_result));
 void trace_memory_destroy(struct trace_memory *memory);
 /* Append a chunk; when there is no memory left, the tables are marked as full. */
 void trace_memory_add(struct trace_memory *memory, const struct iovec *pieces, int count);
+/* The bytes behind the head, and the times within it; NULL: there are none. */
+const void *trace_memory_bytes(const struct calltap_tables *tables);
+struct calltap_tables_times *trace_memory_times(const struct trace_memory *memory);
+/* Tell of rows that are new, and of all up to `until`. */
+void trace_memory_tell(const struct trace_memory *memory, uint64_t span, const struct calltap_file_late *rows,
+		       size_t count, uint64_t until);
 /* Replace the last clock sample. */
 void trace_memory_clock(struct trace_memory *memory, const struct calltap_file_clock *clock);
+
+/*
+ * From times that were read from a memory, which may be made up, to a TICKS chunk that says what is known, and where
+ * nothing is.
+ */
+int trace_memory_write_times(struct trace_writer *writer, const struct calltap_tables_times *times)
+	__attribute__((warn_unused_result));
 
 /*
  * Copy the whole chunks of [bytes, bytes + size), in order, to writer.  The tables may come from memory that a program

@@ -68,14 +68,24 @@ static void join_rows(struct table *late)
 	late->count = kept + 1;
 }
 
+/* Is no record younger than the trace's end? */
+static bool has_end(const struct trace *trace)
+{
+	const struct calltap_file_late *last = NULL;
+
+	if (trace->late.count)
+		last = TABLE_ITEM(trace->late, struct calltap_file_late, trace->late.count - 1);
+	return trace->ended && !(last && last->to == UINT64_MAX);
+}
+
 void ticks_settle(struct trace *trace)
 {
 	join_rows(&trace->late);
 	trace->limits = (struct record_limits){.span = trace->has_ticks ? trace->span : UINT64_MAX,
 					       .late = trace->late.items,
 					       .late_count = trace->late.count,
-					       .end_ticks = trace->ended ? trace->end.ticks : UINT64_MAX};
-	for (uint32_t i = 0; i < trace->data.count && trace->ended; i++) {
+					       .end_ticks = has_end(trace) ? trace->end.ticks : UINT64_MAX};
+	for (uint32_t i = 0; i < trace->data.count && has_end(trace); i++) {
 		const struct data_ref *ref = TABLE_ITEM(trace->data, struct data_ref, i);
 
 		if (ref->head.last_ticks > trace->limits.end_ticks)
@@ -93,6 +103,9 @@ void trace_estimates(const struct trace *trace, struct trace_estimates *estimate
 	for (uint32_t i = 0; i < trace->late.count; i++) {
 		const struct calltap_file_late *row = TABLE_ITEM(trace->late, struct calltap_file_late, i);
 
-		estimates->late_ticks += row->to - row->from;
+		if (row->to != UINT64_MAX)
+			estimates->late_ticks += row->to - row->from;
+		else if (trace->ended && trace->end.ticks > row->from)
+			estimates->late_ticks += trace->end.ticks - row->from;
 	}
 }

@@ -149,12 +149,14 @@ void trace_writer_mirror(struct trace_writer *writer, struct trace_memory *memor
 
 /*
  * Copy a chunk to the tables in memory.  Records, the end, and clock samples after the first are left out, and so are
- * frames that were open at the start: by the time of the oldest record that is left, they may have ended.
+ * frames that were open at the start: by the time of the oldest record that is left, they may have ended.  What TICKS
+ * chunks tell has a place of its own there (trace_memory_tell()), for it would grow for as long as the session lasts.
  */
 static void mirror_chunk(struct trace_writer *writer, uint32_t type, const void *payload, const struct iovec *iov,
 			 int count)
 {
-	if (!writer->mirror || type == CALLTAP_CHUNK_DATA || type == CALLTAP_CHUNK_END || type == CALLTAP_CHUNK_STACK)
+	if (!writer->mirror || type == CALLTAP_CHUNK_DATA || type == CALLTAP_CHUNK_END || type == CALLTAP_CHUNK_STACK ||
+	    type == CALLTAP_CHUNK_TICKS)
 		return;
 	if (type == CALLTAP_CHUNK_CLOCK && writer->clock_mirrored) {
 		trace_memory_clock(writer->mirror, payload);

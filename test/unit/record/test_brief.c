@@ -4,6 +4,7 @@
 
 #include <calltap/abi/record.h>
 #include <host/brief/brief.h>
+#include <host/brief/late.h>
 #include <host/brief/ticker.h>
 #include <host/target/clock.h>
 
@@ -117,6 +118,51 @@ static void samples_bring_it_back(void **state)
 	assert_int_equal(brief_count(brief), 0);
 }
 
+/* What was not looked at in between has taken the caller away: its exit closes no call. */
+static void a_gap_forgets_open_calls(void **state)
+{
+	for (uint32_t i = 0; i < 2 * RECORD_SHORT_CALLS; i++) {
+		put(CALLTAP_REC_ENTRY, 1, 10);
+		look();
+		brief_skip(calls);
+		put(CALLTAP_REC_EXIT, 1, 10);
+		look();
+	}
+	assert_int_equal(brief_count(brief), 0);
+	assert_int_equal(brief_changes(brief), 0);
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++)
+		call(1, 50);
+	look();
+	assert_int_equal(brief_changes(brief), 1);
+}
+
+/* Any time that was within a row is within one, however many rows came after it. */
+static void late_rows_are_joined(void **state)
+{
+	struct late *late = calloc(1, sizeof(*late));
+	const uint32_t all = 5 * LATE_MAX + 3;
+
+	assert_non_null(late);
+	for (uint32_t n = 0; n < all; n++) {
+		const struct calltap_file_late row = {100 * n, 100 * n + 50};
+
+		if (n == LATE_MAX)
+			late->written = LATE_MAX - 1;
+		late_add(late, &row);
+		if (n == LATE_MAX)
+			assert_int_equal(late->written, LATE_MAX / 2 - 1);
+		assert_true(late->count <= LATE_MAX);
+	}
+	for (uint32_t n = 0, at = 0; n < all; n++) {
+		while (at < late->count && late->rows[at].to < 100 * n + 50)
+			at++;
+		assert_true(at < late->count && late->rows[at].from <= 100 * n);
+	}
+	assert_int_equal(late->rows[late->count - 1].from, 100 * (all - 1));
+	assert_true(late->count > LATE_MAX / 2);
+	free(late);
+}
+
 static void large_ones_do_not_begin_so(void **state)
 {
 	brief_begin(brief, 1, 65, "");
@@ -170,13 +216,14 @@ static void check_late(bool by_ns)
 	struct calltap_file_late *rows;
 	struct ticker *ticker;
 	size_t rows_count;
+	uint64_t until;
 	int error;
 
 	/* No tick of the thread's own comes meanwhile. */
 	assert_int_equal(ticker_start(&ticker, &word, 900000000, by_ns, false), 0);
 	before = word;
 	assert_true(before != 0 && ticker_span(ticker) > 0);
-	rows = ticker_take(ticker, &rows_count, &error);
+	rows = ticker_take(ticker, &rows_count, &until, &error);
 	assert_int_equal(error, 0);
 	assert_int_equal(rows_count, 0); /* not late */
 	assert_null(rows);
@@ -187,7 +234,7 @@ static void check_late(bool by_ns)
 	before = word;
 	usleep(2000);
 	after = word; /* before the take: the ticker's thread goes on after it */
-	rows = ticker_take(ticker, &rows_count, &error);
+	rows = ticker_take(ticker, &rows_count, &until, &error);
 	assert_true(rows_count > 0 && rows[0].from <= before && rows[rows_count - 1].to >= after);
 	for (size_t i = 1; i < rows_count; i++)
 		assert_true(rows[i].from <= rows[i - 1].to); /* no time between them is in none */
@@ -202,6 +249,7 @@ static void moments_are_at_random(void **state)
 	struct calltap_file_late *rows;
 	struct ticker *ticker;
 	size_t rows_count;
+	uint64_t until;
 	int error;
 
 	assert_int_equal(ticker_start(&ticker, &word, 1000000, true, true), 0);
@@ -220,7 +268,7 @@ static void moments_are_at_random(void **state)
 	assert_true(alike < 10);
 	assert_true(ticker_stays(ticker).mean >= 500000 && ticker_stays(ticker).longest >= ticker_stays(ticker).mean);
 	usleep(5000);
-	rows = ticker_take(ticker, &rows_count, &error);
+	rows = ticker_take(ticker, &rows_count, &until, &error);
 	assert_null(rows);
 	ticker_stop(ticker);
 }
@@ -253,6 +301,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(short_and_often_becomes_brief, begin, end),
+		cmocka_unit_test_setup_teardown(a_gap_forgets_open_calls, begin, end),
+		cmocka_unit_test(late_rows_are_joined),
 		cmocka_unit_test_setup_teardown(what_is_long_at_times_stays, begin, end),
 		cmocka_unit_test_setup_teardown(callers_are_told_from_what_they_call, begin, end),
 		cmocka_unit_test_setup_teardown(samples_bring_it_back, begin, end),

@@ -8,13 +8,14 @@
 #include <unistd.h>
 
 #include "host/trace/memory.h"
+#include "host/trace/reader.h"
 #include "support.h"
 
 #define LINES 20000
 
 static void mirrored(struct maker *maker, struct trace_memory *memory, int fd)
 {
-	assert_int_equal(trace_memory_create(memory, 77, fd), 0);
+	assert_int_equal(trace_memory_create(memory, 77, fd, false), 0);
 	maker_open(maker);
 	trace_writer_mirror(maker->writer, memory);
 	for (int i = 0; i < LINES; i++) {
@@ -111,12 +112,89 @@ static void clock_samples_do_not_pile_up(void **state)
 	trace_memory_destroy(&memory);
 }
 
+/* A session's times in memory, as a TICKS chunk that a reader has opened. */
+static struct trace *read_times(const struct calltap_tables_times *times)
+{
+	struct calltap_diag diag = {0};
+	struct maker maker;
+	struct trace *trace;
+
+	maker_open(&maker);
+	assert_int_equal(trace_memory_write_times(maker.writer, times), 0);
+	maker_end(&maker, 0);
+	maker_close(&maker);
+	assert_int_equal(trace_open(&trace, maker.path, &diag), 0);
+	maker_remove(&maker);
+	return trace;
+}
+
+/* The end of the row that the time is in; 0: it is in none. */
+static uint64_t late_until(const struct trace *trace, uint64_t ticks)
+{
+	for (uint32_t i = 0; i < trace->limits.late_count; i++)
+		if (trace->limits.late[i].from <= ticks && ticks <= trace->limits.late[i].to)
+			return trace->limits.late[i].to;
+	return 0;
+}
+
+static void late_ticks_have_a_place(void **state)
+{
+	static struct calltap_tables_times copy;
+	struct trace_memory memory;
+	struct calltap_tables_times *times;
+	struct trace *trace;
+	uint64_t used;
+
+	assert_int_equal(trace_memory_create(&memory, 77, -1, true), 0);
+	times = trace_memory_times(&memory);
+	assert_non_null(times);
+	used = memory.tables->used;
+	/* Nothing is told: nothing is known. */
+	trace = read_times(times);
+	assert_int_equal(late_until(trace, 5), UINT64_MAX);
+	assert_int_equal(trace->limits.end_ticks, UINT64_MAX);
+	trace_close(trace);
+	for (uint64_t n = 1; n <= 3; n++)
+		trace_memory_tell(&memory, 200, &(struct calltap_file_late){1000 * n, 1000 * n + 500}, 1,
+				  1000 * n + 600);
+	trace = read_times(times);
+	assert_int_equal(trace->limits.span, 200);
+	assert_int_equal(late_until(trace, 999), 0);
+	assert_int_equal(late_until(trace, 1000), 1500);
+	assert_int_equal(late_until(trace, 1600), 0);
+	assert_int_equal(late_until(trace, 3599), 0);
+	assert_int_equal(late_until(trace, 3600), UINT64_MAX);
+	trace_close(trace);
+	/* More rows than there is room for: before the oldest one nothing is known. */
+	for (uint64_t n = 4; n <= CALLTAP_TABLES_LATE + 10; n++)
+		trace_memory_tell(&memory, 200, &(struct calltap_file_late){1000 * n, 1000 * n + 500}, 1,
+				  1000 * n + 600);
+	trace = read_times(times);
+	assert_int_equal(late_until(trace, 1), 12500);
+	assert_int_equal(late_until(trace, 11000), 12500);
+	assert_int_equal(late_until(trace, 12600), 0);
+	assert_int_equal(late_until(trace, 13000), 13500);
+	trace_close(trace);
+	assert_int_equal(memory.tables->used, used);
+	/* A core file that was written meanwhile, or is made up: rows out of order end what is known. */
+	copy = *times;
+	copy.late[99].to = copy.late[99].from - 1;
+	trace = read_times(&copy);
+	assert_int_equal(late_until(trace, 50000), 101500);
+	assert_int_equal(late_until(trace, 101600), 0);
+	trace_close(trace);
+	copy.count = UINT64_MAX;
+	trace_close(read_times(&copy));
+	trace_memory_destroy(&memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_memfd_grows_into_another),
 		cmocka_unit_test(a_file_grows),
 		cmocka_unit_test(clock_samples_do_not_pile_up),
+		cmocka_unit_test(late_ticks_have_a_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
