@@ -521,8 +521,9 @@ void agent_exec_init(void);
 void agent_mcount_init(void);
 /* mark.c: say which function libcalltap.so's word for marks is to lead to. */
 void agent_marks_init(void);
-/* calls.c: once it is known that system calls may be made. */
+/* calls.c: once it is known that system calls may be made; where libc notes threads' ids, and the kernel their CPUs. */
 void agent_tid_find(void);
+void agent_cpu_find(void);
 /* names.c: note the calling thread's kernel name in its rings. */
 void agent_name_refresh(void);
 

@@ -65,6 +65,7 @@ static void begin_session(struct calltap_attach *attach)
 	probe_context.main_stack_end = attach->main_stack_end;
 	probe_context.main_thread = (void *)attach->main_thread;
 	agent_tid_find();
+	agent_cpu_find();
 }
 
 /* agent.attaching keeps other threads out. */

@@ -159,6 +159,7 @@ int setns(int fd, int kind)
 }
 
 #define THREAD_ALIGN 64 /* bytes, of libc's block, at the most */
+#define RSEQ_CPU_ID  4	/* bytes, where struct rseq has the CPU */
 
 /*
  * libc notes a thread's id where debuggers find it, and tells that word's size, count and offset under this name.  The
@@ -179,6 +180,22 @@ void agent_tid_find(void)
 		if (*(const int32_t *)(pointer + at) == sys_gettid())
 			probe_context.tid_offset = at;
 	}
+}
+
+/*
+ * glibc tells from version 2.35 on where in a thread's block the kernel's struct rseq lies, and its size: 0 where it
+ * has registered none, for the kernel has no rseq, or the program wants to register its own (glibc.pthread.rseq).
+ * Source: the glibc manual, "Restartable Sequences"; linux/rseq.h.
+ */
+void agent_cpu_find(void)
+{
+	const ptrdiff_t *offset = agent_next("__rseq_offset");
+	const uint32_t *size = agent_next("__rseq_size");
+	ptrdiff_t at = offset ? *offset + RSEQ_CPU_ID : 0;
+
+	probe_context.shared.cpu_offset = 0;
+	if (offset && size && *size >= RSEQ_CPU_ID + sizeof(uint32_t) && at == (int32_t)at)
+		probe_context.shared.cpu_offset = (int32_t)at;
 }
 
 void agent_calls_init(void)

@@ -172,6 +172,7 @@ static void begin(char *const *environment)
 	agent.header_count = (uint32_t)told_at_start(environment, AT_PHNUM, 0);
 	note_main_thread(environment);
 	agent_tid_find();
+	agent_cpu_find();
 	/*
 	 * Before that version musl's setuid() waits for every thread of /proc/self/task, and the control thread would
 	 * not answer.

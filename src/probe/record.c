@@ -1,6 +1,6 @@
 /*
  * Records off the fast path: take slots in the thread's ring, open the next sub-buffer when this one is full, and
- * record the clock's high half when it has moved on.
+ * record the clock's high half when it has moved on, and the CPU when the thread has.
  *
  * Called by graph.c, instances.c, settle.c, stacks.c and unwound.c on the program's thread.  Context: probe, slow path:
  * raw system calls when a sub-buffer ends; bounded loops.
@@ -81,16 +81,29 @@ static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 	return slot;
 }
 
-/* Record that the clock's high half has moved on; false when there is no room. */
+/*
+ * Does a TIME record have to come before a record of now, since the clock's high half has moved on, or the thread has
+ * moved to another CPU?  A sub-buffer that is opened for the record tells both by itself.
+ */
+static bool wants_mark(const struct ring_writer *writer, uint64_t now)
+{
+	return writer->span && (writer->time_hi != now >> 32 || ring_has_moved(writer, &probe_context.shared));
+}
+
+/* Record the full clock and the CPU; false when there is no room. */
 static bool mark_time(unsigned set, struct ring_writer *writer)
 {
 	uint64_t *slot = take(set, writer, 2), now;
+	uint32_t cpu;
 
 	if (!slot)
 		return false;
+	cpu = ring_cpu_noted(&probe_context.shared);
 	now = arch_clock();
-	ring_put2(slot, calltap_record_make(CALLTAP_REC_TIME, 0, (uint32_t)now), now);
+	ring_put2(slot, calltap_record_make(CALLTAP_REC_TIME, cpu, (uint32_t)now), now);
 	writer->time_hi = (uint32_t)(now >> 32);
+	/* A handler may have opened another sub-buffer meanwhile: then that one tells its CPU once more than needed. */
+	ring_tell_cpu(writer, cpu);
 	return true;
 }
 
@@ -108,7 +121,7 @@ static uint64_t *place(unsigned set, struct ring_writer *writer, unsigned words,
 		uint64_t before = __atomic_load_n(&writer->cursor, __ATOMIC_RELAXED), now = arch_clock(), *slot;
 
 		*time_low = (uint32_t)now;
-		if (writer->span && writer->time_hi != now >> 32 && !mark_time(set, writer))
+		if (wants_mark(writer, now) && !mark_time(set, writer))
 			return NULL;
 		slot = take(set, writer, words);
 		if (!slot)

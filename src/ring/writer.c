@@ -2,7 +2,8 @@
  * Opening sub-buffers: the slow path of every record (writer.h).
  *
  * The probe room calls this with signals blocked, so that one thread opens one sub-buffer at a time.  Context: probe,
- * slow path; system calls: futex and clock_gettime while a writer waits, prctl for a thread's name.
+ * slow path; system calls: futex and clock_gettime while a writer waits, prctl for a thread's name, getcpu
+ * where libc has no rseq.
  */
 #include <base/sys.h>
 #include <ring/writer.h>
@@ -82,6 +83,19 @@ static void note_gaps(struct ring_writer *writer, uint32_t time_low)
 	}
 }
 
+/*
+ * The thread's CPU, + 1; 0 = not known.  Where libc registers no rseq the kernel is asked: one system call more, beside
+ * those that block signals around each opening.
+ */
+static uint32_t cpu_now(const struct ring_shared *shared)
+{
+	uint32_t noted = ring_cpu_noted(shared), cpu = 0;
+
+	if (noted || shared->quiet || SYS(getcpu, &cpu, NULL, NULL, 0, 0, 0))
+		return noted;
+	return cpu < CALLTAP_RECORD_ID_MAX ? cpu + 1 : 0;
+}
+
 /* From here on slots are small numbers and fail the test in ring_take(), whatever base a handler sets meanwhile. */
 static void close_sub(struct ring_writer *writer)
 {
@@ -117,7 +131,7 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 		arch_clear_words((uint64_t *)(sub + 1), (ring->sub_size - sizeof(*sub)) / sizeof(uint64_t));
 	now = arch_clock();
 	sub->ticks = now;
-	sub->lost_before = ring->lost;
+	sub->cpu = sub->cpu_told = cpu_now(shared);
 	sub->owner = ring->owner;
 	sub->tid = ring->tid;
 	__builtin_memcpy(sub->comm, ring->comm, sizeof(sub->comm));

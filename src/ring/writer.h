@@ -39,7 +39,52 @@ struct ring_shared {
 	uint32_t wait_max_ms; /* longest wait without progress, block mode */
 	uint32_t reader_gone; /* 1: no reader any more; never wait */
 	uint32_t quiet;	      /* not 0: a system call could be the program's end (a sandbox); make none */
+	int32_t cpu_offset;   /* from the thread pointer to where the kernel notes the thread's CPU; 0 = not known */
 };
+
+/*
+ * The CPU that the calling thread runs on, + 1, as the kernel keeps it in rseq's cpu_id: one load.  0 = not known: libc
+ * has registered no rseq for the thread (the word is negative then).
+ */
+static inline uint32_t ring_cpu_noted(const struct ring_shared *shared)
+{
+	const char *pointer = __builtin_thread_pointer();
+	uint32_t cpu;
+
+	if (!shared->cpu_offset)
+		return 0;
+	/* Relaxed: the kernel writes it, before this thread runs on after a move. */
+	cpu = __atomic_load_n((const uint32_t *)(pointer + shared->cpu_offset), __ATOMIC_RELAXED);
+	return cpu < CALLTAP_RECORD_ID_MAX ? cpu + 1 : 0;
+}
+
+/*
+ * Where the open sub-buffer keeps the CPU that it has told last; NULL where none was opened.  One load of `base`: a
+ * signal handler may fork at any time, and wiped writers are all that the child finds.
+ */
+static inline uint32_t *ring_cpu_told(const struct ring_writer *writer)
+{
+	uint64_t base = __atomic_load_n(&writer->base, __ATOMIC_RELAXED);
+
+	return base ? &((struct calltap_subbuf *)base - 1)->cpu_told : NULL;
+}
+
+/* True if the thread is known to run on another CPU than its open sub-buffer has told last. */
+static inline bool ring_has_moved(const struct ring_writer *writer, const struct ring_shared *shared)
+{
+	uint32_t cpu = ring_cpu_noted(shared);
+	const uint32_t *told = ring_cpu_told(writer);
+
+	return cpu && told && cpu != __atomic_load_n(told, __ATOMIC_RELAXED);
+}
+
+static inline void ring_tell_cpu(const struct ring_writer *writer, uint32_t cpu)
+{
+	uint32_t *told = ring_cpu_told(writer);
+
+	if (told)
+		__atomic_store_n(told, cpu, __ATOMIC_RELAXED);
+}
 
 /* The ring at an index of an arena. */
 static inline struct calltap_ring *ring_at(struct calltap_arena *arena, uint32_t index)

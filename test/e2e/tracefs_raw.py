@@ -1,6 +1,7 @@
 """per_cpu/ and events/ of `calltap mount`: sub-buffers as the kernel's ring buffer has them, for tools that read these."""
 import collections
 import errno
+import itertools
 import os
 import re
 import select
@@ -8,7 +9,7 @@ import struct
 import subprocess
 import time
 
-from harness import Process, expect, until
+from harness import Process, Skip, expect, until
 from steer import own_place
 from tracefs import CALL_LINE, Tree, mounted, native
 
@@ -304,6 +305,51 @@ def bursts(case):
             tree.end()
 
 
+ROUNDS, CALLS = 6, 20000  # of moves.c: longer than a few sub-buffers, and shorter than the tool takes to look
+SUB_CALLS = 65536 // 16  # in the largest sub-buffer
+
+
+def wrong_places(lines, wanted):
+    """Where lines of a function, all of its calls in a row, have another CPU than the wanted one."""
+    return [at for at, line in enumerate(lines) if f" [{wanted:03}] " not in line]
+
+
+def moves(rseq):
+    def test(case):
+        """A thread that moves: all its calls have the right CPU but those within one sub-buffer of a move."""
+        first, second = (sorted(os.sched_getaffinity(0)) + [None])[:2]
+        if second is None:
+            raise Skip("there is one CPU")
+        own_place(case)
+        environment = dict(os.environ) | ({} if rseq else {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"})
+        with Process([case.program("moves.c"), str(first), str(second)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                     text=True, env=environment) as program, Tree(case, program, "--keep") as tree:
+            tree.write("buffer_size_kb", "65536\n")
+            tree.write("current_tracer", "function\n")
+            program.stdin.write(f"{ROUNDS} {CALLS}\n")
+            program.stdin.flush()
+            expect(program.stdout.readline() == f"{ROUNDS} {CALLS}\n", "the program is not where it wants to be")
+            program.stdin.close()
+            program.wait(timeout=30)
+            until("all calls", lambda: sum(stats(tree, cpu)["entries"] for cpu in cpus(tree)) >= 2 * ROUNDS * CALLS)
+            calls = [line for line in tree.read("trace").splitlines() if ": on_" in line]
+            phases = [list(group) for _, group in itertools.groupby(calls, lambda line: ": on_first" in line)]
+            expect([len(phase) for phase in phases] == [CALLS] * 2 * ROUNDS, f"{[len(phase) for phase in phases]} calls")
+            late = 0  # calls at the end of the phase before that have the wrong CPU
+            for number, phase in enumerate(phases):
+                wrong = wrong_places(phase, (first, second)[number % 2])
+                inner = [at for at in wrong if SUB_CALLS <= at < CALLS - SUB_CALLS]
+                expect(not inner, f"{len(inner)} calls of phase {number} have the wrong CPU, {inner[:1]} the first one")
+                early = sum(at < SUB_CALLS for at in wrong)
+                expect(late + early <= SUB_CALLS, f"{late} and {early} calls around move {number} have the wrong CPU")
+                late = len(wrong) - early
+            for cpu in (first, second):
+                own = [line for line in tree.read(f"per_cpu/cpu{cpu}/trace").splitlines() if ": on_" in line]
+                expect(own == [line for line in calls if f" [{cpu:03}] " in line], f"CPU {cpu} has other lines")
+            tree.end()
+    return test
+
+
 def mask(case):
     """tracing_cpumask: events of these CPUs alone."""
     with mounted(case) as (_, tree):
@@ -351,4 +397,6 @@ SINGLE = {
     "tracefs-per-cpu": native(text),
     "tracefs-cpumask": native(mask),
     "tracefs-events": native(events),
+    "tracefs-moves": native(moves(True)),
+    "tracefs-moves-without-rseq": native(moves(False)),
 }

@@ -66,6 +66,7 @@ enum calltap_chunk_type {
 	CALLTAP_CHUNK_HISTORY = 12,  /* array of struct calltap_file_history: where a flight recorder's memory begins */
 	CALLTAP_CHUNK_FORMATS = 13,  /* struct calltap_file_formats, its array, strings: what EVENT records hold */
 	CALLTAP_CHUNK_TICKS = 14,    /* struct calltap_file_ticks, its array: when brief records were written */
+	CALLTAP_CHUNK_CPUS = 15,     /* array of struct calltap_file_cpu: which CPUs threads ran on */
 };
 
 struct calltap_file_clock {
@@ -206,6 +207,16 @@ struct calltap_file_late {
 	uint64_t from, to; /* both included */
 };
 
+/*
+ * The thread ran on the CPU at that time.  Rows of a thread are in the order of time.  Nothing is known of the time
+ * between two rows but what they tell.
+ */
+struct calltap_file_cpu {
+	uint32_t thread;
+	uint32_t cpu; /* the kernel's number, from 0 */
+	uint64_t ticks;
+};
+
 /* Flags of a field: the meaning of its bytes. */
 #define CALLTAP_FIELD_SIGNED 1u /* a number with a sign; without this, and without TEXT: a number without a sign */
 #define CALLTAP_FIELD_TEXT   2u /* UTF-8 up to its size or the first zero byte */
@@ -307,5 +318,6 @@ _Static_assert(sizeof(struct calltap_file_data) == 48, "format");
 _Static_assert(sizeof(struct calltap_file_field) == 32, "format");
 _Static_assert(sizeof(struct calltap_file_history) == 16, "format");
 _Static_assert(sizeof(struct calltap_file_ticks) == 16, "format");
+_Static_assert(sizeof(struct calltap_file_cpu) == 16, "format");
 
 #endif

@@ -31,8 +31,9 @@
  *
  * The high half of the clock comes from the sub-buffer's head (ring.h) and
  * from each CALLTAP_REC_TIME after it; a writer emits one before the first
- * record whose high half differs.  A word of 0 is a slot that was taken and
- * not (or not yet) written: readers skip it.
+ * record whose high half differs.  It may emit more of them, for they tell the
+ * thread's CPU, too.  A word of 0 is a slot that was taken and not (or not yet)
+ * written: readers skip it.
  *
  * Records of one thread are in program order.  Times of one thread may step
  * back by a signal handler's run time: a probe that was interrupted between
@@ -53,7 +54,7 @@ enum calltap_record_kind {
 	CALLTAP_REC_ENTRY = 1,	/* a function was entered; id = function */
 	CALLTAP_REC_EXIT = 2,	/* a function returned; id = function */
 	CALLTAP_REC_CALL = 3,	/* tracer "function"; second word = return address in the caller */
-	CALLTAP_REC_TIME = 4,	/* second word = the full clock; id = 0 */
+	CALLTAP_REC_TIME = 4,	/* second word = the full clock; id = the CPU + 1, 0 = not known */
 	CALLTAP_REC_UNWIND = 5, /* the id innermost open frames ended without returning */
 	CALLTAP_REC_STACK = 6,	/* the thread runs on the stack whose last byte has the second word's address */
 	CALLTAP_REC_LOST = 7,	/* second word = records dropped right before this one */

@@ -57,10 +57,11 @@ enum calltap_ring_state {
 #define CALLTAP_OWNER_MOVED 0x80000000u
 
 struct calltap_subbuf {
-	uint64_t number;      /* sub-buffer number + 1; 0 = never opened */
-	uint64_t ticks;	      /* full clock at opening */
-	uint64_t lost_before; /* the ring's total of lost records at opening */
-	uint32_t owner;	      /* struct calltap_ring.owner at opening */
+	uint64_t number;   /* sub-buffer number + 1; 0 = never opened */
+	uint64_t ticks;	   /* full clock at opening */
+	uint32_t cpu;	   /* number of the CPU that the thread ran on at opening, + 1; 0 = not known */
+	uint32_t cpu_told; /* the writer's own: likewise, as the sub-buffer has told it last */
+	uint32_t owner;	   /* struct calltap_ring.owner at opening */
 	uint32_t tid;
 	char comm[16]; /* the owner's name when it claimed the ring */
 };

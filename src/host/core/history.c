@@ -261,7 +261,8 @@ static int write_sub(struct history *history, struct thread_part *part, const st
 	history->holes += encoded.holes;
 	if (encoded.last_ticks > history->last_ticks)
 		history->last_ticks = encoded.last_ticks;
-	return trace_writer_chunk(history->writer, CALLTAP_CHUNK_DATA, payload, size);
+	ret = trace_writer_chunk(history->writer, CALLTAP_CHUNK_DATA, payload, size);
+	return ret ? ret : trace_writer_cpus(history->writer, part->row.thread, sub, &encoded);
 }
 
 static int describe_part(struct history *history, struct thread_part *part)
@@ -413,5 +414,5 @@ int history_write(struct history *history)
 	for (uint32_t i = 0; i < history->ring_count && !ret; i++)
 		ret = write_ring(history, &history->rings[i]);
 	forget_copies(history);
-	return ret;
+	return ret ? ret : trace_writer_flush(history->writer);
 }

@@ -162,6 +162,8 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 		ret = threads_write(instance, thread);
 	if (!ret)
 		ret = trace_writer_chunk(instance->writer, CALLTAP_CHUNK_DATA, payload, size);
+	if (!ret)
+		ret = trace_writer_cpus(instance->writer, row, from ? NULL : &head, &encoded);
 	thread->next_number++;
 	reader->lost_told += encoded.lost;
 	ahead = encoded.lost < reader->lost_ahead ? encoded.lost : reader->lost_ahead;
@@ -551,6 +553,9 @@ static void round_once(struct drainer *drainer)
 		let_back(drainer);
 	}
 	write_ticks(drainer, now);
+	/* Who follows reads the CPUs before the clock sample that lets the records go. */
+	if (drainer->follow && trace_writer_flush(instance->writer))
+		drainer->busy = true; /* an error of the file, told at the end */
 	if (drainer->follow)
 		mark_round(drainer, &began);
 	session_unlock(session);

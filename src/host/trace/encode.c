@@ -213,6 +213,16 @@ static const uint64_t *put_event(struct columns *to, uint64_t head, const uint64
 	return word + count;
 }
 
+static void take_time(struct columns *to, uint64_t ticks, uint32_t cpu, struct encode_result *result)
+{
+	set_time(to, ticks);
+	if (!ticks || !cpu)
+		return;
+	result->cpu_count += result->cpu_count < ENCODE_CPUS;
+	result->cpus[result->cpu_count - 1].cpu = cpu;
+	result->cpus[result->cpu_count - 1].ticks = ticks;
+}
+
 /*
  * Take a head that is no plain record of one word, with the words behind it; returns the place where the next record
  * may be.  *whole: the record is one for the file, and the words behind its head were put.
@@ -237,7 +247,7 @@ static const uint64_t *put_behind(struct columns *to, uint64_t head, const uint6
 	if (word < end)
 		extra = load_word(word++);
 	if (kind == CALLTAP_REC_TIME)
-		set_time(to, extra);
+		take_time(to, extra, calltap_record_id(head), result);
 	*whole = calltap_record_is_filed(kind); /* OPEN is for core/open.c */
 	if (!*whole)
 		return word;

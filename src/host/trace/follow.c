@@ -322,11 +322,13 @@ static int take_chunk(struct trace_follow *follow, const struct calltap_chunk *c
 	if (err)
 		return err;
 	/* Decoders hold on to the limits, and may go on before the other tables are settled. */
-	ticks_settle(&follow->trace);
+	if (chunk->type != CALLTAP_CHUNK_CPUS)
+		ticks_settle(&follow->trace);
 	if (chunk->type == CALLTAP_CHUNK_CLOCK) {
 		clock_settle(&follow->trace);
 		take_clock(follow, before);
-	} else if (chunk->type != CALLTAP_CHUNK_INFO && chunk->type != CALLTAP_CHUNK_END) {
+	} else if (chunk->type != CALLTAP_CHUNK_INFO && chunk->type != CALLTAP_CHUNK_END &&
+		   chunk->type != CALLTAP_CHUNK_CPUS) {
 		follow->changed = true;
 	}
 	follow->told |= chunk->type == CALLTAP_CHUNK_INFO;
@@ -421,6 +423,7 @@ int trace_follow_next(struct trace_follow *follow, struct trace_event *event)
 	if (stream->pending.ticks > trace_follow_ticks(follow) && !follow->finished)
 		return 0;
 	*event = stream->pending;
+	cpus_forget(&follow->trace, thread, event->ticks);
 	stream->waits = load_event(follow, thread);
 	if (stream->waits)
 		heap_sink(follow, thread);

@@ -3,7 +3,7 @@
  *
  * Context: host.  open.c walks a file, follow.c a file that grows; tables.c takes in its chunks, stacks.c the STACK
  * chunks, event.c the FORMATS chunks; access.c, clock.c and address.c answer questions, cursor.c reads the events.
- * ticks.c has bounds on times that were not recorded.
+ * ticks.c has bounds on times that were not recorded, cpus.c where threads ran.
  */
 #ifndef HOST_TRACE_READER_H
 #define HOST_TRACE_READER_H
@@ -23,6 +23,7 @@ struct thread_entry {
 	uint32_t first_data, end_data; /* the thread's part of trace.data */
 	uint32_t stack;		       /* index in trace.stacks, + 1; 0 = none */
 	uint64_t history_ticks;	       /* as in struct trace_thread: its chunk may come before the thread's */
+	struct table cpus;	       /* cpus.c: where the thread ran, by time */
 };
 
 /* A STACK chunk. */
@@ -183,5 +184,9 @@ void clock_settle(struct trace *trace);
 /* Take in a TICKS chunk; make trace.limits of all that there are, and of the end (ticks.c). */
 int ticks_take(struct trace *trace, const char *payload, size_t size) __attribute__((warn_unused_result));
 void ticks_settle(struct trace *trace);
+/* Take in a CPUS chunk (cpus.c). */
+int cpus_take(struct trace *trace, const char *payload, size_t size) __attribute__((warn_unused_result));
+/* Nobody asks any more where the thread ran before that time: free what was known of it, when it has become much. */
+void cpus_forget(struct trace *trace, uint32_t thread, uint64_t ticks);
 
 #endif

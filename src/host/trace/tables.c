@@ -314,6 +314,8 @@ int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, 
 		return formats_take(trace, payload, size);
 	case CALLTAP_CHUNK_TICKS:
 		return ticks_take(trace, payload, size);
+	case CALLTAP_CHUNK_CPUS:
+		return cpus_take(trace, payload, size);
 	case CALLTAP_CHUNK_END:
 		return take_end(trace, payload, size);
 	default:
@@ -455,6 +457,8 @@ void tables_free(struct trace *trace)
 	free_functions(&trace->untraced);
 	for (uint32_t i = 0; i < trace->kept.count; i++)
 		free(*TABLE_ITEM(trace->kept, char *, i));
+	for (uint32_t i = 0; i < trace->threads.count; i++)
+		free(TABLE_ITEM(trace->threads, struct thread_entry, i)->cpus.items);
 	free(trace->info.items);
 	free(trace->objects.items);
 	free(trace->processes.items);

@@ -185,6 +185,17 @@ uint64_t trace_duration_ns(const struct trace *trace, uint64_t ticks); /* of a d
 /* The span before the trace's end of which all records of a thread are there; 0 = the whole trace (history_ticks). */
 uint64_t trace_history_ns(const struct trace *trace, uint32_t thread);
 
+/*
+ * What is known of the CPU that a thread ran on at a time: the CPU at the last reading before, and at the first one
+ * after, TRACE_NONE = there is none.  If both are the same CPU, all readings between from_ticks and to_ticks told that
+ * one; the thread may have been on another CPU between two of them.
+ */
+struct trace_cpus {
+	uint32_t before, after;
+	uint64_t from_ticks, to_ticks; /* of these readings; 0 and UINT64_MAX where there is none */
+};
+void trace_cpus_around(const struct trace *trace, uint32_t thread, uint64_t ticks, struct trace_cpus *around);
+
 #define TRACE_LOOSE_NOT_KNOWN UINT64_MAX
 struct trace_event {
 	uint64_t ticks;		     /* full clock; never decreases within a thread (clamped) */

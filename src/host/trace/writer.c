@@ -23,7 +23,8 @@
 #include "memory.h"
 #include "writer.h"
 
-#define LEVEL	     1	/* of zstd */
+#define LEVEL	     1 /* of zstd */
+#define CPUS_HELD    256
 #define COMPRESS_MIN 64 /* bytes; below, a zstd frame's own head eats the gain */
 
 struct trace_writer {
@@ -38,6 +39,8 @@ struct trace_writer {
 	size_t packed_size;
 	char *info; /* lines that wait for trace_writer_flush() */
 	size_t info_used, info_size;
+	struct calltap_file_cpu cpus[CPUS_HELD]; /* rows that wait likewise */
+	uint32_t cpu_count;
 };
 
 static int write_all(int fd, struct iovec *iov, int count)
@@ -148,15 +151,16 @@ void trace_writer_mirror(struct trace_writer *writer, struct trace_memory *memor
 }
 
 /*
- * Copy a chunk to the tables in memory.  Records, the end, and clock samples after the first are left out, and so are
- * frames that were open at the start: by the time of the oldest record that is left, they may have ended.  What TICKS
- * chunks tell has a place of its own there (trace_memory_tell()), for it would grow for as long as the session lasts.
+ * Copy a chunk to the tables in memory.  Records, their CPUs, the end, and clock samples after the first are left out,
+ * and so are frames that were open at the start: by the time of the oldest record that is left, they may have ended.
+ * What TICKS chunks tell has a place of its own there (trace_memory_tell()), for it would grow for as long as the
+ * session lasts.
  */
 static void mirror_chunk(struct trace_writer *writer, uint32_t type, const void *payload, const struct iovec *iov,
 			 int count)
 {
 	if (!writer->mirror || type == CALLTAP_CHUNK_DATA || type == CALLTAP_CHUNK_END || type == CALLTAP_CHUNK_STACK ||
-	    type == CALLTAP_CHUNK_TICKS)
+	    type == CALLTAP_CHUNK_TICKS || type == CALLTAP_CHUNK_CPUS)
 		return;
 	if (type == CALLTAP_CHUNK_CLOCK && writer->clock_mirrored) {
 		trace_memory_clock(writer->mirror, payload);
@@ -275,10 +279,39 @@ int trace_writer_info(struct trace_writer *writer, const char *key, const char *
 	return err ? err : writer->error;
 }
 
+static int flush_cpus(struct trace_writer *writer)
+{
+	size_t size = writer->cpu_count * sizeof(writer->cpus[0]);
+
+	writer->cpu_count = 0;
+	return size ? trace_writer_chunk(writer, CALLTAP_CHUNK_CPUS, writer->cpus, size) : writer->error;
+}
+
+int trace_writer_cpu(struct trace_writer *writer, uint32_t thread, uint64_t ticks, uint32_t cpu)
+{
+	if (!cpu || !ticks)
+		return writer->error;
+	writer->cpus[writer->cpu_count++] = (struct calltap_file_cpu){thread, cpu - 1, ticks};
+	return writer->cpu_count < CPUS_HELD ? writer->error : flush_cpus(writer);
+}
+
+int trace_writer_cpus(struct trace_writer *writer, uint32_t thread, const struct calltap_subbuf *head,
+		      const struct encode_result *result)
+{
+	int err = head ? trace_writer_cpu(writer, thread, head->ticks, head->cpu) : 0;
+
+	for (uint32_t i = 0; i < result->cpu_count && !err; i++)
+		err = trace_writer_cpu(writer, thread, result->cpus[i].ticks, result->cpus[i].cpu);
+	return err;
+}
+
 int trace_writer_flush(struct trace_writer *writer)
 {
 	size_t used = writer->info_used;
+	int err = flush_cpus(writer);
 
+	if (err)
+		return err;
 	if (!used)
 		return writer->error;
 	writer->info_used = 0;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include <calltap/abi/file.h>
+#include <calltap/abi/ring.h>
 #include <calltap/diag.h>
 
 struct trace_memory;
@@ -40,6 +41,12 @@ int trace_writer_info(struct trace_writer *writer, const char *key, const char *
 	__attribute__((format(printf, 3, 4), warn_unused_result));
 /* Write the FORMATS chunk: the types of events that this version of calltap writes. */
 int trace_writer_formats(struct trace_writer *writer) __attribute__((warn_unused_result));
+/*
+ * Note that a thread ran on a CPU at a time, later than at those noted of it before; cpu as in struct calltap_subbuf.
+ * Buffered until trace_writer_flush() or close, or until there are more than a few.
+ */
+int trace_writer_cpu(struct trace_writer *writer, uint32_t thread, uint64_t ticks, uint32_t cpu)
+	__attribute__((warn_unused_result));
 int trace_writer_flush(struct trace_writer *writer) __attribute__((warn_unused_result));
 const struct calltap_file_head *trace_writer_head(const struct trace_writer *writer);
 int trace_writer_fd(const struct trace_writer *writer);
@@ -53,6 +60,8 @@ struct record_encoder;
 int record_encoder_create(struct record_encoder **out) __attribute__((warn_unused_result));
 void record_encoder_destroy(struct record_encoder *encoder);
 
+#define ENCODE_CPUS 16u /* TIME records with a CPU, of one call; the last one takes the place of those beyond */
+
 struct encode_result {
 	uint64_t records;    /* in the payload */
 	uint64_t lost;	     /* sum of LOST records */
@@ -61,6 +70,12 @@ struct encode_result {
 	uint64_t holes;	 /* words before the last record that are empty or of no known kind, and events that are not
 			    whole */
 	uint64_t events; /* EVENT records in the payload */
+	/* TIME records with a CPU: it lies in struct calltap_subbuf's form. */
+	uint32_t cpu_count;
+	struct {
+		uint32_t cpu;
+		uint64_t ticks;
+	} cpus[ENCODE_CPUS];
 };
 
 /*
@@ -71,6 +86,9 @@ struct encode_result {
 int record_encode(struct record_encoder *encoder, uint32_t thread, uint64_t number, uint64_t head_ticks,
 		  const uint64_t *words, size_t nwords, const void **payload, size_t *size,
 		  struct encode_result *result) __attribute__((warn_unused_result));
+/* Note the CPUs that a sub-buffer has told: its head, NULL = not to be told, and what of its records was encoded. */
+int trace_writer_cpus(struct trace_writer *writer, uint32_t thread, const struct calltap_subbuf *head,
+		      const struct encode_result *result) __attribute__((warn_unused_result));
 /*
  * The number of words before the first record that is not older than from_ticks: nwords when all are older.
  * *head_ticks becomes the time to encode the rest with.

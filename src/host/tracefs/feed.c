@@ -79,7 +79,7 @@ static void put(struct tree_instance *instance, enum tree_kind kind, uint32_t fu
 		.thread = taking->record->thread,
 		.function = function,
 		.depth = (uint16_t)(depth > UINT16_MAX ? UINT16_MAX : depth),
-		.cpu = cpus_of_slot(instance->tree, taking->slot, taking->now_ns),
+		.cpu = cpus_of_record(instance, taking),
 		.kind = (uint8_t)kind,
 	};
 

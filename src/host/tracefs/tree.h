@@ -162,12 +162,21 @@ void store_swap(struct tree_store *one, struct tree_store *other);
 int store_copy(struct tree_store *out, const struct tree_store *from) __attribute__((warn_unused_result));
 void store_destroy(struct tree_store *store);
 
+#define TREE_LOOKS 8u
+
+/* On which CPU the tool saw that a thread ran last, at a time. */
+struct tree_look {
+	uint64_t ns; /* 0 = there is no such reading */
+	uint16_t cpu;
+};
+
 struct tree_slot {
 	uint32_t tid, pid;
 	char name[17];
-	bool named;	 /* something of it was recorded with record-cmd */
-	uint16_t cpu;	 /* that the thread ran on last */
-	uint64_t cpu_ns; /* when that was read */
+	bool named;			    /* something of it was recorded with record-cmd */
+	uint16_t cpu;			    /* that the thread ran on at its last record */
+	uint64_t asked_ns;		    /* when the tool looked last */
+	struct tree_look looks[TREE_LOOKS]; /* what it saw, the newest first */
 };
 
 /* A mark that waits for the records that are older. */
@@ -641,6 +650,8 @@ void graph_line(struct tree_reading *reading, struct tree_instance *instance, st
 uint32_t cpus_count(struct tree *tree);
 /* The CPU that a thread of the system ran on last, as read within the last milliseconds.  now: now_ns(). */
 uint16_t cpus_of_slot(struct tree *tree, uint32_t slot, uint64_t now);
+/* The CPU of the record that is being taken in. */
+uint16_t cpus_of_record(struct tree_instance *instance, const struct tree_taking *taking);
 /* Are events of the CPU kept, by tracing_cpumask? */
 bool cpus_is_wanted(const struct tree_instance *instance, uint32_t cpu);
 #define CPUS_GROUP 32u /* CPUs in a word of tree_instance.cpumask */

@@ -1,5 +1,6 @@
 /* The ring's write side by way of probe_record(): wraps, modes, losses, waits, and signal handlers that record too. */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -164,7 +165,6 @@ static void drop_counts_and_says_where(void **state)
 	assert_int_equal(kind, CALLTAP_REC_ENTRY);
 	assert_int_equal(id, 7);
 	assert_false(next_record(&reading, &kind, &id, &second)); /* the sub-buffer's first lap is gone */
-	assert_int_equal(fake_sub(ring, 2)->lost_before, 5);
 	__atomic_store_n(&ring->released, 3, __ATOMIC_RELEASE);
 	while (ring->opened < 4)
 		assert_true(record(8));
@@ -303,6 +303,70 @@ static void clock_marks(void **state)
 	assert_true(next_record(&reading, &kind, &id, &second));
 	assert_int_equal(id, 3);
 	assert_false(next_record(&reading, &kind, &id, &second));
+	end();
+}
+
+static __thread uint32_t noted_cpu; /* as the kernel would keep it in struct rseq */
+
+/* A move is told by a TIME record, once; a CPU that nobody has noted is not taken for one. */
+static void moves_are_told(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 4);
+	const uint64_t *words = (const uint64_t *)(fake_sub(ring, 0) + 1);
+	size_t at = 0;
+
+	probe_context.shared.cpu_offset = (int32_t)((char *)&noted_cpu - (char *)__builtin_thread_pointer());
+	noted_cpu = 5;
+	assert_true(record(1));
+	assert_int_equal(fake_sub(ring, 0)->cpu, 6);
+	assert_true(record(2));
+	noted_cpu = 0;
+	assert_true(record(3));
+	assert_true(record(4));
+	noted_cpu = (uint32_t)-1; /* not registered (any more) */
+	assert_true(record(5));
+	noted_cpu = 5;
+	assert_true(record(6));
+	assert_int_equal(calltap_record_id(words[at++]), 1);
+	assert_int_equal(calltap_record_id(words[at++]), 2);
+	assert_int_equal(calltap_record_kind(words[at]), CALLTAP_REC_TIME);
+	assert_int_equal(calltap_record_id(words[at]), 1);
+	assert_true(words[at + 1] >> 32 == writer.time_hi);
+	at += 2;
+	for (uint32_t id = 3; id <= 5; id++)
+		assert_int_equal(calltap_record_id(words[at++]), id);
+	assert_int_equal(calltap_record_kind(words[at]), CALLTAP_REC_TIME);
+	assert_int_equal(calltap_record_id(words[at]), 6);
+	assert_int_equal(calltap_record_id(words[at + 2]), 6);
+	assert_int_equal(fake_sub(ring, 0)->cpu, 6);
+	/* The next sub-buffer tells where it was opened, and nothing comes in front of its first record. */
+	noted_cpu = 7;
+	while (ring->opened < 2)
+		assert_true(record(7));
+	assert_int_equal(fake_sub(ring, 1)->cpu, 8);
+	probe_context.shared.cpu_offset = 0;
+	end();
+}
+
+/* Where libc notes no CPU the kernel is asked, at a sub-buffer's opening alone; not where no system call may be made.
+ */
+static void the_kernel_is_asked(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 4);
+	cpu_set_t all, one;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET((unsigned)sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_true(record(1));
+	assert_int_equal(fake_sub(ring, 0)->cpu, sched_getcpu() + 1);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	probe_context.shared.quiet = 1;
+	while (ring->opened < 2)
+		assert_true(record(2));
+	assert_int_equal(fake_sub(ring, 1)->cpu, 0);
+	probe_context.shared.quiet = 0;
 	end();
 }
 
@@ -606,6 +670,8 @@ int main(void)
 		cmocka_unit_test(block_does_not_wait_for_ever),
 		cmocka_unit_test(block_loses_nothing),
 		cmocka_unit_test(clock_marks),
+		cmocka_unit_test(moves_are_told),
+		cmocka_unit_test(the_kernel_is_asked),
 		cmocka_unit_test(half_a_word_becomes_a_pad),
 		cmocka_unit_test(wiped_writer_is_left_alone),
 		cmocka_unit_test(signal_storm),
