@@ -100,6 +100,11 @@ static const struct call giving_calls[] = {
 	{SYS_madvise, {ANY, 1 << 20, MADV_REMOVE}},
 };
 
+/* Calls that a probe can do without: what they tell is not known then (ring_open_next()). */
+static const struct call cpu_calls[] = {
+	{SYS_getcpu, {ANY, 0, 0}},
+};
+
 /* Calls that reading a filter takes. */
 static const struct call look_calls[] = {
 	{SYS_process_vm_readv, {1000, ANY, 1, ANY, 1, 0}},
@@ -160,6 +165,7 @@ static bool judge(struct agent_shut *shut, const void *program)
 	copy.filter = steps;
 	if (read) {
 		shut->probe_calls = ALLOWS(&copy, probe_calls);
+		shut->cpu_calls = ALLOWS(&copy, cpu_calls);
 		shut->handled_calls = ALLOWS(&copy, handled_calls);
 		shut->control_calls = ALLOWS(&copy, control_calls) && (!probe_context.handled || shut->handled_calls);
 		shut->giving_calls = ALLOWS(&copy, giving_calls);
@@ -212,6 +218,13 @@ static void be_blind(void)
 	await_calls();
 }
 
+/* From here on no probe asks the kernel for its CPU. */
+static void ask_no_cpu(void)
+{
+	__atomic_add_fetch(&probe_context.shared.asks_no_cpu, 1, __ATOMIC_SEQ_CST); /* pairs with cpu_now() */
+	await_calls();
+}
+
 /* True if the process records.  A forked child that has not recorded yet can do so only if it begins now. */
 static bool is_at_work(void)
 {
@@ -247,6 +260,8 @@ void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_thr
 	shut->all_threads = all_threads;
 	if (!shut->look_calls)
 		be_blind();
+	if (!shut->cpu_calls)
+		ask_no_cpu();
 	if (!shut->probe_calls)
 		be_quiet();
 	if (all_threads && !shut->control_calls)
@@ -260,6 +275,8 @@ void agent_shut_end(const struct agent_shut *shut, bool done)
 	if (!done) {
 		if (shut->entered && !shut->probe_calls)
 			__atomic_sub_fetch(&probe_context.shared.quiet, 1, __ATOMIC_SEQ_CST);
+		if (shut->entered && !shut->cpu_calls)
+			__atomic_sub_fetch(&probe_context.shared.asks_no_cpu, 1, __ATOMIC_SEQ_CST);
 		if (shut->entered && !shut->look_calls)
 			probe_program_blind(agent.blind);
 		if (shut->away)

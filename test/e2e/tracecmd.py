@@ -43,14 +43,14 @@ class Turned:
 
 def counted(lines):
     """{function: calls} of function_graph's lines; that entries and exits fit is seen to."""
-    calls, stacks, before = collections.Counter(), collections.defaultdict(list), 0.0
+    calls, stacks, before = collections.Counter(), collections.defaultdict(list), None
     for line in lines:
         match = LINE.match(line)
         if not match:
             expect("cpus=" in line, f"{line!r}")
             continue
-        expect(float(match[3]) >= before, f"times go back: {line}")
-        before = float(match[3])
+        expect(not before or float(match[3]) >= float(before[3]), f"times go back: from {before and before[0]!r} to {line!r}")
+        before = match
         entry = ENTRY.match(match[5])
         if match[4] == "funcgraph_exit":
             expect(stacks[match[1]] and match[5].rstrip().endswith("}"), f"{line!r} in {stacks[match[1]]}")

@@ -350,6 +350,17 @@ def moves(rseq):
     return test
 
 
+def forbidden(case):
+    """A filter that kills who asks the kernel for the CPU: no probe asks any more, and the program lives, all of it traced."""
+    cpu = str(min(os.sched_getaffinity(0)))
+    words = f"echo '{ROUNDS} {CALLS}' | GLIBC_TUNABLES=glibc.pthread.rseq=0 {case.program('moves.c')} {cpu} {cpu} forbid"
+    done = case.run([case.tool, "record", "-p", "function", "-o", "trace", "--", "sh", "-c", words])
+    expect((done.status, done.stdout) == (0, f"{ROUNDS} {CALLS}\n"), f"{done.status}: {done.stdout!r} {done.stderr!r}")
+    report = case.run([case.tool, "info", "-i", "trace"]).stdout
+    records = sum(int(number) for number in re.findall(r"^Records +(\d+)", report, re.M))
+    expect(records >= 2 * ROUNDS * CALLS, report)
+
+
 def mask(case):
     """tracing_cpumask: events of these CPUs alone."""
     with mounted(case) as (_, tree):
@@ -398,5 +409,6 @@ SINGLE = {
     "tracefs-cpumask": native(mask),
     "tracefs-events": native(events),
     "tracefs-moves": native(moves(True)),
+    "cpu-forbidden": native(forbidden),
     "tracefs-moves-without-rseq": native(moves(False)),
 }

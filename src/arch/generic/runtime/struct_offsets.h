@@ -63,11 +63,11 @@
 #define RANDOM_MORE 1013904223
 
 /* struct probe_context */
-#define PC_TREE_FILTER 68
-#define PC_TIMED       72
-#define PC_HANDLED     76
-#define PC_PROFILE     80
-#define PC_ENABLED     84
+#define PC_TREE_FILTER 76
+#define PC_TIMED       80
+#define PC_HANDLED     84
+#define PC_PROFILE     88
+#define PC_ENABLED     92
 
 /* struct probe_table */
 #define TB_FUNCTIONS 0
