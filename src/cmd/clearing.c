@@ -31,10 +31,11 @@ int clearing_refuse(pid_t pid, struct calltap_diag *diag)
 					(int)pid);
 	return calltap_diag_set(diag, -ESRCH,
 				"process %d is not traced by you; %llu %s from its files: if a calltap that was killed "
-				"has left that, `calltap detach %d` takes it away",
+				"has left that, `calltap detach %d` takes it away, with what a flight recorder holds: "
+				"`calltap snapshot %d` writes that before",
 				(int)pid, (unsigned long long)text.differing,
 				counted(text.differing, "byte of its text differs", "bytes of its text differ"),
-				(int)pid);
+				(int)pid, (int)pid);
 }
 
 static void tell(const struct record_attached *told)

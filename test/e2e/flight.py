@@ -327,6 +327,9 @@ def buffers(case):
                 expect(about.st_mode & 0o777 == 0o600 and about.st_blocks * 512 >= about.st_size,
                        f"{name}: mode {about.st_mode:o}, {about.st_blocks} blocks for {about.st_size} bytes")
             flight.kill_tool()
+            outcome = flight.snapshot("living")
+            expect(outcome.status == 0, f"snapshot of the living program: {outcome.stderr}")
+            good(case)
             os.kill(flight.pid, signal.SIGKILL)
         recover(case, "--buffers", left[0])
     finally:

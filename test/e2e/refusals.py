@@ -201,6 +201,7 @@ def filters(case):
     command = near_miss(case)
     refused(lambda _: command, 2, "'reckon_al'", "near: reckon_all", options=["-l", "reckon_al"])(case)
     refused(lambda _: command, 2, "'reckon_all' is a function", "'reckon_all: x'", options=["-l", "reckon_all:x"])(case)
+    refused(lambda _: command, 2, "'reckon_all' is a function", "'reckon_all: x'", options=["-l", "reckon_all:  x"])(case)
     refused(lambda _: command, 2, "leave no function", options=["-l", "main", "-n", "*"])(case)
     outcome = case.record(command, ["-l", "reckon_al", "--allow-no-match"], log=False)
     expect(outcome.status == 1 and not outcome.stderr, f"--allow-no-match: {outcome.status}, {outcome.stderr!r}")

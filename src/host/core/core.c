@@ -14,6 +14,8 @@
 
 #include <calltap/abi/tables.h>
 #include <host/counted.h>
+#include <host/proc.h>
+#include <host/space.h>
 #include <host/trace/memory.h>
 #include <host/trace/writer.h>
 
@@ -257,7 +259,7 @@ static int read_memory(const struct core_memory *memory, const char *source, int
 	if (ret == -ENODATA)
 		calltap_diag_set(diag, ret,
 				 "there is no flight recorder in %s: it has one when the process was recorded with "
-				 "--mode overwrite",
+				 "--mode overwrite, and with --buffer-dir in that folder alone, which --buffers reads",
 				 source);
 	else if (ret == -EBADMSG)
 		calltap_diag_set(diag, ret, "the flight recorder's tables in %s are damaged or were cut off", source);
@@ -283,10 +285,32 @@ int core_read_file(const char *path, int fd, struct core_result *result, struct 
 	return ret;
 }
 
+/*
+ * The folder that the process' buffers are files of (record --buffer-dir), for free().  NULL: they are none.  The
+ * tables are a file there, too, which the process has not mapped.
+ */
+static char *find_folder(pid_t pid)
+{
+	struct space space;
+	char *folder = NULL;
+
+	if (space_read(&space, proc_alive(pid)))
+		return NULL;
+	for (size_t i = 0; i < space.count && !folder; i++) {
+		const struct map *map = &space.maps[i];
+		const char *file = strrchr(map->path, '/');
+
+		if (map->path[0] == '/' && map->bits & MAP_PUBLIC && !strncmp(file, "/arena-", 7))
+			folder = strndup(map->path, (size_t)(file - map->path));
+	}
+	space_free(&space);
+	return folder;
+}
+
 int core_read_process(pid_t pid, int fd, struct core_result *result, struct calltap_diag *diag)
 {
 	struct core_memory memory;
-	char source[40];
+	char source[40], *folder;
 	int ret = core_memory_process(&memory, pid, diag);
 
 	*result = (struct core_result){0};
@@ -294,6 +318,12 @@ int core_read_process(pid_t pid, int fd, struct core_result *result, struct call
 	if (!ret)
 		ret = read_memory(&memory, source, fd, result, diag);
 	core_memory_close(&memory);
+	if (ret != -ENODATA)
+		return ret;
+	folder = find_folder(pid);
+	if (folder)
+		ret = core_read_folder(folder, fd, result, diag);
+	free(folder);
 	return ret;
 }
 

@@ -25,6 +25,7 @@ struct core_result {
  */
 int core_read_file(const char *path, int fd, struct core_result *result, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/* Where the process' buffers are files (record --buffer-dir): of those. */
 int core_read_process(pid_t pid, int fd, struct core_result *result, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 int core_read_folder(const char *path, int fd, struct core_result *result, struct calltap_diag *diag)

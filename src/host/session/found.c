@@ -149,6 +149,7 @@ static bool is_function(const struct found *found, const char *text, const char 
 static void tell_missing_blank(const struct found *found, const char *text, const char *program, char *out, size_t size)
 {
 	size_t length = pattern_object_length(text);
+	const char *value = text + length + 1;
 	char name[100];
 
 	out[0] = '\0';
@@ -156,9 +157,8 @@ static void tell_missing_blank(const struct found *found, const char *text, cons
 		return;
 	snprintf(name, sizeof(name), "%.*s", (int)length, text);
 	if (is_function(found, name, program))
-		snprintf(out, size,
-			 "; '%s' is a function, and a value of it stands behind a colon and a blank: '%s: %s'", name,
-			 name, text + length + 1);
+		snprintf(out, size, "; '%s' is a function: --args, --if and calltap count take '%s: %s', with a blank",
+			 name, name, value + strspn(value, " "));
 }
 
 static int refuse_unmatched(const struct found *found, const struct session *session, const char *text,
