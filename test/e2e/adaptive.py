@@ -187,28 +187,30 @@ def untimed(case, flight, name, *options):
     return trace.brief / 2 / records
 
 
+def becomes(case, recorder, name, least, most, *options):
+    """Wait for a snapshot of which that part has no times: on a busy machine the tool sees few calls, and a ring is full late."""
+    until = time.monotonic() + 30
+    part = untimed(case, recorder, name, *options)
+    while not least <= part <= most:
+        expect(time.monotonic() < until, f"{name}: {part} of the calls have no times")
+        time.sleep(0.5)
+        part = untimed(case, recorder, name, *options)
+
+
 def flies(case):
     """A flight recorder: what becomes short loses its times, what becomes long gets them back, and without the tool all have them."""
     case.need_native("brief records")
     case.as_it_is = True
     program = case.program("eases.c", flags=["-O2"])
     with flight.Flight(case, ["--time", "adaptive", "--time-small", "1"], command=[program]) as recorder:
-        time.sleep(1)
-        part = untimed(case, recorder, "short", "--history", "100ms")
-        expect(part > 0.8, f"only {part} of the calls have no times, all of them short")
-        for number, (least, most) in enumerate(((0, 0.1), (0.8, 1))):
-            os.kill(recorder.pid, signal.SIGUSR1)
-            until = time.monotonic() + 30  # some hundred calls with times; on a busy machine the tool sees few
-            part = None
-            while part is None or not least <= part <= most:
-                expect(time.monotonic() < until, f"{part} of the calls have no times")
-                time.sleep(0.5)
-                part = untimed(case, recorder, f"changed-{number}", "--history", "100ms")
+        becomes(case, recorder, "short", 0.8, 1, "--history", "100ms")
+        os.kill(recorder.pid, signal.SIGUSR1)
+        becomes(case, recorder, "long", 0, 0.1, "--history", "100ms")
+        os.kill(recorder.pid, signal.SIGUSR1)
+        becomes(case, recorder, "short-again", 0.8, 1, "--history", "100ms")
         recorder.kill_tool()
-        part = untimed(case, recorder, "at-once")
-        time.sleep(2)
-        part = untimed(case, recorder, "alone")
-        expect(part == 0, f"{part} of the calls have no times, and nobody moves the tick")
+        untimed(case, recorder, "at-once")
+        becomes(case, recorder, "alone", 0, 0)  # nobody moves the tick
         os.kill(recorder.pid, signal.SIGUSR2)
         wait_for(recorder.output, "done well")
 

@@ -247,7 +247,7 @@ static bool repeats(struct tree_instance *instance, const struct trace_event *re
 		return false;
 	source->repeats = last;
 	last += taking->slot;
-	if (!is_wanted(instance, taking->ns, taking->slot, cpus_of_slot(instance->tree, taking->slot, taking->now_ns)))
+	if (!is_wanted(instance, taking->ns, taking->slot, cpus_of_record(instance, taking)))
 		return false;
 	if (last->known && last->function == record->id && last->caller == record->extra && last->count < UINT16_MAX) {
 		last->count++;
