@@ -235,22 +235,28 @@ static void print_summary(struct out *out, const struct listing *listing)
 	print_notes(out, &listing->listed);
 }
 
-/* Call print for each further name of the function; constructors have two that are one to people. */
-static void for_others(const struct listing *listing, const struct item *item,
-		       void (*print)(void *context, size_t i, const char *name), void *context)
+/*
+ * The function's next further name, NULL = there is none; *at counts them, from 0 on.  Mangled names are passed over: a
+ * constructor has two symbols, which are one name to people.
+ */
+static const char *next_other(const struct listing *listing, const struct item *item, size_t *at)
 {
-	const char *name;
-	size_t count = 0;
+	const char *name = NULL;
 
-	for (size_t i = 0; item->symbol && (name = object_symbol_other(object_of(listing, item), item->symbol, i)); i++)
-		if (strncmp(name, "_Z", 2) != 0 && strncmp(name, "_R", 2) != 0)
-			print(context, count++, name);
+	do
+		name = item->symbol ? object_symbol_other(object_of(listing, item), item->symbol, (*at)++) : NULL;
+	while (name && (!strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2)));
+	return name;
 }
 
-static void print_other(void *out, size_t i, const char *name)
+static void print_others(struct out *out, const struct listing *listing, const struct item *item)
 {
-	out_format(out, "%s", i ? ", " : "  also ");
-	out_text(out, name);
+	const char *separator = "  also ", *name;
+
+	for (size_t at = 0; (name = next_other(listing, item, &at)); separator = ", ") {
+		out_format(out, "%s", separator);
+		out_text(out, name);
+	}
 }
 
 static void print_text(struct out *out, const struct listing *listing)
@@ -265,7 +271,7 @@ static void print_text(struct out *out, const struct listing *listing)
 		out_format(out, "%#12" PRIx64 "  %-10s  ", item->address,
 			   item->site ? site_kind_text(item->site->kind) : "-");
 		out_text(out, name_of(listing, item));
-		for_others(listing, item, print_other, out);
+		print_others(out, listing, item);
 		if (verdict != SITE_OK)
 			out_format(out, "  (%s)", site_verdict_text(verdict));
 		out_char(out, '\n');
@@ -273,22 +279,18 @@ static void print_text(struct out *out, const struct listing *listing)
 	print_summary(out, listing);
 }
 
-static void print_json_other(void *json, size_t i, const char *name)
-{
-	(void)i;
-	json_string(json, name);
-}
-
 static void print_json_item(struct json *json, const struct listing *listing, const struct item *item)
 {
 	enum site_verdict verdict = verdict_of(item);
+	const char *other;
 
 	json_object(json);
 	json_key_string(json, "name", name_of(listing, item));
 	json_key_string(json, "symbol", symbol_of(item));
 	json_key(json, "others");
 	json_array(json);
-	for_others(listing, item, print_json_other, json);
+	for (size_t at = 0; (other = next_other(listing, item, &at));)
+		json_string(json, other);
 	json_array_end(json);
 	json_key_string(json, "object", object_path(object_of(listing, item)));
 	json_key_u64(json, "address", item->address);

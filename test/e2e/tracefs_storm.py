@@ -31,9 +31,10 @@ READER_S = 0.5  # how long a reader lives
 class Meddler(threading.Thread):
     """Does to the tree what comes to mind."""
 
-    def __init__(self, tree, seed, until_s):
+    def __init__(self, tree, seed, until_s, attaches):
         super().__init__(daemon=True)
         self.tree, self.seed, self.until_s = tree, seed, until_s
+        self.attaches = attaches  # not where the program is killed: then the tree would take another process, of the system's
         self.dice = random.Random(seed)
         self.done, self.failure = 0, None
 
@@ -70,8 +71,8 @@ class Meddler(threading.Thread):
             tree.write(place + "options/" + dice.choice(names), dice.choice(WORDS))
         else:
             name = place + dice.choice(os.listdir(tree.path(place or ".")))
-            if name == "attach":
-                return  # a process of its own choice would be attached to once the program has ended
+            if name == "attach" and not self.attaches:
+                return
             if kind < 6 and not name.endswith("/trace_pipe"):
                 tree.write(name, dice.choice(WORDS), append=dice.randrange(2))
             else:
@@ -115,7 +116,7 @@ def one(case, end, seconds, meddlers, arguments, seed):
             stack.enter_context(left_alone(program))
         tree = stack.enter_context(Tree(case, program))
         until_s = time.monotonic() + seconds
-        workers = [Meddler(tree, seed + i, until_s) for i in range(meddlers)]
+        workers = [Meddler(tree, seed + i, until_s, end != "target") for i in range(meddlers)]
         for worker in workers:
             worker.start()
         killed = kill_readers(tree, until_s - (0 if end == "term" else seconds / 2), random.Random(seed))

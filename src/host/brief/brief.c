@@ -321,21 +321,21 @@ static int write_chunk(struct trace_writer *writer, uint64_t span, const struct 
 
 void brief_tell(struct brief *brief)
 {
-	struct calltap_file_late *rows, lost;
+	const struct calltap_file_late lost = {brief->kept_until, UINT64_MAX};
+	struct calltap_file_late *rows;
 	uint64_t until;
 	size_t count;
 	int error;
 
 	rows = ticker_take(brief->ticker, &count, &until, &error);
-	lost = (struct calltap_file_late){brief->kept_until, UINT64_MAX};
 	if (error) /* rows are missing, and may from now on */
 		late_add(brief->kept, &lost);
 	for (size_t i = 0; i < count; i++)
 		late_add(brief->kept, &rows[i]);
-	if (!error)
+	if (!error) {
 		trace_memory_tell(brief->memory, ticker_span(brief->ticker), rows, count, until);
-	if (!error)
 		brief->kept_until = until;
+	}
 	free(rows);
 }
 
@@ -345,7 +345,7 @@ int brief_write_kept(struct brief *brief, struct trace_writer *writer)
 	return write_chunk(writer, ticker_span(brief->ticker), brief->kept->rows, brief->kept->count);
 }
 
-/* What the session's own file lacks. */
+/* Write a TICKS chunk to the session's own file, with the late ticks that it does not have yet. */
 static int write_new(struct brief *brief, struct trace_writer *writer)
 {
 	struct late *kept = brief->kept;

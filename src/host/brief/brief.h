@@ -61,7 +61,7 @@ void brief_skip(struct brief_calls *calls);
  * before there is a target, whose clock is this CPU's counter.  -ENOMEM.
  */
 int brief_keep(struct brief *brief, const struct trace_memory *memory) __attribute__((warn_unused_result));
-/* Of a flight recorder: tell that memory of late ticks up to this moment. */
+/* Of a flight recorder alone: write the late ticks up to this moment to the memory that brief_keep() was given. */
 void brief_tell(struct brief *brief);
 /* Write a TICKS chunk to a snapshot, with all late ticks that are kept.  -errno as trace_writer_chunk(). */
 int brief_write_kept(struct brief *brief, struct trace_writer *writer) __attribute__((warn_unused_result));

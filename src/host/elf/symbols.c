@@ -189,7 +189,7 @@ const char *object_symbol_other(const struct object *object, const struct object
 	return names[i];
 }
 
-/* One more name of the function, which is the last one that is kept. */
+/* Note `other` as a further name of `function`, the last symbol that sort_out_aliases() has kept so far. */
 static void add_other(struct object *object, struct object_symbol *function, const struct object_symbol *other)
 {
 	if (other->rank == RANK_OLD || other->rank == RANK_CHOSEN || !strcmp(other->symbol, function->symbol))

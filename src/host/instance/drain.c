@@ -553,7 +553,8 @@ static void round_once(struct drainer *drainer)
 		let_back(drainer);
 	}
 	write_ticks(drainer, now);
-	/* Who follows reads the CPUs before the clock sample that lets the records go. */
+	/* A follower (trace/follow.c) has to find the CPUS chunks before the clock sample that lets it hand out
+	 * records. */
 	if (drainer->follow && trace_writer_flush(instance->writer))
 		drainer->busy = true; /* an error of the file, told at the end */
 	if (drainer->follow)

@@ -102,7 +102,7 @@ static struct history_arena arena_of(const struct share *share, const struct tar
 	};
 }
 
-/* What tells when the instance's records without a time were written; NULL: all have one. */
+/* The session's choice of brief functions, where the instance has records without a time; NULL: all have one. */
 static struct brief *brief_of(const struct instance *instance)
 {
 	return instance->set ? NULL : instance->session->images.brief;

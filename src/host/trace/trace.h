@@ -186,8 +186,8 @@ uint64_t trace_duration_ns(const struct trace *trace, uint64_t ticks); /* of a d
 uint64_t trace_history_ns(const struct trace *trace, uint32_t thread);
 
 /*
- * What is known of the CPU that a thread ran on at a time: the CPU at the last reading before, and at the first one
- * after, TRACE_NONE = there is none.  If both are the same CPU, all readings between from_ticks and to_ticks told that
+ * Two readings of a thread's CPU around a time: the last one before it and the first one after it; TRACE_NONE = there
+ * is none.  If both are the same CPU, all readings between from_ticks and to_ticks told that
  * one; the thread may have been on another CPU between two of them.
  */
 struct trace_cpus {

@@ -153,8 +153,8 @@ void trace_writer_mirror(struct trace_writer *writer, struct trace_memory *memor
 /*
  * Copy a chunk to the tables in memory.  Records, their CPUs, the end, and clock samples after the first are left out,
  * and so are frames that were open at the start: by the time of the oldest record that is left, they may have ended.
- * What TICKS chunks tell has a place of its own there (trace_memory_tell()), for it would grow for as long as the
- * session lasts.
+ * TICKS chunks are left out, too: they would grow for as long as the session lasts, and trace_memory_tell() has a place
+ * of bounded size for what they say.
  */
 static void mirror_chunk(struct trace_writer *writer, uint32_t type, const void *payload, const struct iovec *iov,
 			 int count)

@@ -87,7 +87,7 @@ static void tighten(struct around *around, uint64_t ns, const struct tree_look *
 		around->after = *look;
 }
 
-/* What the thread itself has told; a CPU that there is not is none. */
+/* The readings that the thread itself has told; a CPU number that this machine does not have counts as none. */
 static struct around told(struct tree *tree, const struct trace *trace, const struct trace_cpus *known)
 {
 	struct around around = {0};

@@ -118,7 +118,7 @@ static void samples_bring_it_back(void **state)
 	assert_int_equal(brief_count(brief), 0);
 }
 
-/* What was not looked at in between has taken the caller away: its exit closes no call. */
+/* Records that were not looked at may have ended a call that was open before them: a later exit closes no such call. */
 static void a_gap_forgets_open_calls(void **state)
 {
 	for (uint32_t i = 0; i < 2 * RECORD_SHORT_CALLS; i++) {

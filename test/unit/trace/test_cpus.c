@@ -159,7 +159,7 @@ static void many_moves_tell_the_last(void **state)
 	record_encoder_destroy(encoder);
 }
 
-/* Who follows finds the CPUs of each event that is handed out, however many there have been. */
+/* A follower finds the CPUs of each event that it hands out, however many moves there have been. */
 static void followed_events_have_theirs(void **state)
 {
 	enum { MOVES = 5000 };
@@ -191,7 +191,7 @@ static void followed_events_have_theirs(void **state)
 			  count + 1 < MOVES ? (count + 1) % 5 : TRACE_NONE, count * (uint64_t)MS + 100,
 			  count + 1 < MOVES ? (count + 1) * (uint64_t)MS + 100 : UINT64_MAX);
 	assert_int_equal(count, MOVES);
-	/* What lies far back is forgotten. */
+	/* Readings of long ago are forgotten. */
 	trace_cpus_around(trace_follow_trace(follow), 0, 500, &around);
 	assert_int_equal(around.before, TRACE_NONE);
 	assert_true(around.to_ticks > (MOVES - 256) * (uint64_t)MS);
