@@ -147,6 +147,27 @@ bool proc_has_ended(pid_t tid)
 	return !state || state == 'Z' || state == 'X' || flags & EXITING;
 }
 
+uint64_t proc_wanted_ns(pid_t pid)
+{
+	uint64_t sum = 0;
+	size_t count;
+	pid_t *tids;
+
+	if (proc_threads(pid, &tids, &count))
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		unsigned long long ran, waited;
+		char text[128];
+
+		/* Two numbers in ns, and how often the thread got a CPU; not there without CONFIG_SCHED_INFO. */
+		if (!proc_text(tids[i], "schedstat", text, sizeof(text)) &&
+		    sscanf(text, "%llu %llu", &ran, &waited) == 2)
+			sum += ran + waited;
+	}
+	free(tids);
+	return sum;
+}
+
 pid_t proc_alive(pid_t pid)
 {
 	pid_t *tids, found = 0;

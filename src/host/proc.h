@@ -27,6 +27,8 @@ bool proc_has_ended(pid_t tid);
 bool proc_stat(pid_t tid, int place, unsigned long long *value);
 /* How long the process has been there, in ns, to a clock tick; 0 = no such process. */
 uint64_t proc_age_ns(pid_t pid);
+/* How long the process' threads have run, or waited for a CPU, in ns; 0 = the kernel does not say. */
+uint64_t proc_wanted_ns(pid_t pid);
 /* The tids of a process; the caller frees *tids. */
 int proc_threads(pid_t pid, pid_t **tids, size_t *count) __attribute__((warn_unused_result));
 /*

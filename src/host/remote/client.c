@@ -18,11 +18,14 @@
 
 #include <host/descriptors.h>
 #include <host/now.h>
+#include <host/proc.h>
 
 #include "impl.h"
 
 #define CONNECT_S 3
 #define HIDDEN_S  60 /* a socket that is being made has its name after this time */
+#define TURNS	  12 /* of a patient client */
+#define BUSY	  4 /* a tool that ran or waited for a CPU for one part in so many of the time is busy, and not stopped */
 
 struct list {
 	struct remote_session *items;
@@ -213,8 +216,46 @@ int remote_connect(int *socket, pid_t pid, struct calltap_diag *diag)
 	return 0;
 }
 
-/* Wait for a packet until a point in time (CLOCK_MONOTONIC, ms).  Returns its bytes. */
-static ssize_t receive_until(int socket, char *text, size_t size, int64_t until_ms)
+/* How long a client waits for an answer. */
+struct wait {
+	int64_t until_ms; /* CLOCK_MONOTONIC */
+	int timeout_ms;
+	unsigned turns;	    /* how often the time may begin again */
+	pid_t tool;	    /* 0 = not known */
+	uint64_t wanted_ns; /* what the tool's threads had had and wanted of the CPUs when the time began */
+};
+
+static void begin_wait(struct wait *wait, int socket, int timeout_ms, bool patient)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	*wait = (struct wait){.until_ms = now_ms() + timeout_ms, .timeout_ms = timeout_ms};
+	if (!patient || getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+		return;
+	wait->turns = TURNS;
+	wait->tool = peer.pid;
+	wait->wanted_ns = peer.pid ? proc_wanted_ns(peer.pid) : 0;
+}
+
+/*
+ * The time is over: does it begin again?  A tool that shares its CPUs with hundreds of busy threads may get a hundredth
+ * of one.  It answers, but late.  One that is stopped, or waits for something else, wants no CPU.
+ */
+static bool wait_on(struct wait *wait)
+{
+	uint64_t before = wait->wanted_ns, busy_ns = (uint64_t)wait->timeout_ms * 1000000u / BUSY;
+
+	if (!wait->turns || !wait->tool)
+		return false;
+	wait->turns--;
+	wait->wanted_ns = proc_wanted_ns(wait->tool);
+	wait->until_ms = now_ms() + wait->timeout_ms;
+	return wait->wanted_ns > before + busy_ns;
+}
+
+/* Wait for a packet.  Returns its bytes. */
+static ssize_t receive_packet(int socket, char *text, size_t size, struct wait *wait)
 {
 	struct pollfd ready = {.fd = socket, .events = POLLIN};
 
@@ -228,10 +269,11 @@ static ssize_t receive_until(int socket, char *text, size_t size, int64_t until_
 			return -EPIPE;
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		left = until_ms - now_ms();
-		if (left <= 0)
+		left = wait->until_ms - now_ms();
+		if (left > 0)
+			poll(&ready, 1, (int)left);
+		else if (!wait_on(wait))
 			return -ETIMEDOUT;
-		poll(&ready, 1, (int)left);
 	}
 }
 
@@ -256,14 +298,13 @@ static ssize_t read_head(struct answer *answer, char *packet, size_t size)
 	return end + 1 - packet;
 }
 
-static int receive_answer(int socket, struct answer *answer, int timeout_ms)
+static int receive_answer(int socket, struct answer *answer, struct wait *wait)
 {
 	char packet[REMOTE_PACKET_MAX];
-	const int64_t until_ms = now_ms() + timeout_ms;
 	ssize_t got, head;
 	size_t have;
 
-	got = receive_until(socket, packet, sizeof(packet), until_ms);
+	got = receive_packet(socket, packet, sizeof(packet), wait);
 	if (got < 0)
 		return (int)got;
 	head = read_head(answer, packet, (size_t)got);
@@ -275,7 +316,7 @@ static int receive_answer(int socket, struct answer *answer, int timeout_ms)
 	have = (size_t)(got - head);
 	memcpy(answer->text, packet + head, have);
 	while (have < answer->size && got >= 0) {
-		got = receive_until(socket, answer->text + have, answer->size - have, until_ms);
+		got = receive_packet(socket, answer->text + have, answer->size - have, wait);
 		have += got > 0 ? (size_t)got : 0;
 	}
 	answer->text[have] = 0;
@@ -325,10 +366,10 @@ static int compose_request(const struct remote_request *request, char **text, si
 	return *size > REMOTE_REQUEST_MAX || request->count > REMOTE_WORDS_MAX ? -E2BIG : 0;
 }
 
-static int take_answer(int socket, int timeout_ms, char **answer, struct calltap_diag *diag)
+static int take_answer(int socket, struct wait *wait, char **answer, struct calltap_diag *diag)
 {
 	struct answer got = {0};
-	int ret = receive_answer(socket, &got, timeout_ms);
+	int ret = receive_answer(socket, &got, wait);
 
 	if (ret)
 		ret = explain_error(ret, diag);
@@ -343,8 +384,11 @@ static int take_answer(int socket, int timeout_ms, char **answer, struct calltap
 
 int remote_receive(int socket, int timeout_ms, char **answer, struct calltap_diag *diag)
 {
+	struct wait wait;
+
 	*answer = NULL;
-	return take_answer(socket, timeout_ms, answer, diag);
+	begin_wait(&wait, socket, timeout_ms, false);
+	return take_answer(socket, &wait, answer, diag);
 }
 
 int remote_ask(int socket, const struct remote_request *request, char **answer, struct calltap_diag *diag)
@@ -353,14 +397,16 @@ int remote_ask(int socket, const struct remote_request *request, char **answer, 
 	size_t size = 0;
 	int ret = compose_request(request, &text, &size);
 	ssize_t sent = 0;
+	struct wait wait;
 
 	*answer = NULL;
+	begin_wait(&wait, socket, request->timeout_ms, request->patient);
 	if (!ret)
 		sent = descriptors_send(socket, text, size, request->fds, request->fd_count);
 	if (sent < 0)
 		ret = (int)sent;
 	free(text);
-	return ret ? explain_error(ret, diag) : take_answer(socket, request->timeout_ms, answer, diag);
+	return ret ? explain_error(ret, diag) : take_answer(socket, &wait, answer, diag);
 }
 
 int remote_ask_status(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)
@@ -368,7 +414,7 @@ int remote_ask_status(int socket, const char *instance, struct remote_status *st
 	char word[sizeof(status->instance) + sizeof("instance=")];
 	const char *const words[] = {word};
 	const struct remote_request request = {
-		.verb = "status", .words = words, .count = instance != NULL, .timeout_ms = 5000};
+		.verb = "status", .words = words, .count = instance != NULL, .timeout_ms = 5000, .patient = true};
 	char *text;
 	int ret;
 

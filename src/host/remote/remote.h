@@ -156,6 +156,7 @@ struct remote_request {
 	const int *fds;
 	unsigned fd_count;
 	int timeout_ms;
+	bool patient; /* the time begins again, 12 times at the most, while the session's tool waits for a CPU */
 };
 int remote_ask(int socket, const struct remote_request *request, char **answer, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <host/now.h>
 #include <host/remote/impl.h>
 
 #define PID	4711
@@ -43,7 +45,9 @@ struct fake {
 	bool wrote, detached;
 	pid_t asker;
 	size_t word_count;
-	unsigned busy; /* how often handlers still run */
+	unsigned busy;	  /* how often handlers still run */
+	unsigned busy_ms; /* how long a status takes, all of it on a CPU or waiting for one */
+	sem_t *held;	  /* what a status waits for */
 	struct begun {
 		unsigned count, ended;
 	} begun; /* instances */
@@ -53,8 +57,14 @@ static char folder[] = "/tmp/calltap-test-XXXXXX";
 
 static int fake_status(void *context, struct remote_status *status, struct calltap_diag *diag)
 {
-	(void)context;
+	const struct fake *fake = context;
+	const uint64_t until_ns = now_ns() + fake->busy_ms * 1000000ull;
+
 	(void)diag;
+	while (fake->busy_ms && now_ns() < until_ns)
+		;
+	if (fake->held)
+		sem_wait(fake->held);
 	snprintf(status->program, sizeof(status->program), "/bin/a\033[31m\nb=c");
 	snprintf(status->tracer, sizeof(status->tracer), "function_graph");
 	status->pid = PID;
@@ -230,6 +240,45 @@ static unsigned count_sockets(void)
 	if (dir)
 		closedir(dir);
 	return count;
+}
+
+/* Ask for a status and wait 100 ms. */
+static int ask_soon(int socket, bool patient)
+{
+	const struct remote_request request = {.verb = "status", .timeout_ms = 100, .patient = patient};
+	struct calltap_diag diag = {0};
+	char *answer;
+	int ret = remote_ask(socket, &request, &answer, &diag);
+
+	free(answer);
+	return ret;
+}
+
+/* A tool that has much to do, or little of the CPUs, is waited for; one that only waits is not. */
+static void late_answers(void **state)
+{
+	struct fake fake;
+	struct remote *remote = start_remote(PID, &fake);
+	int socket = connect_client(PID);
+	sem_t held;
+
+	(void)state;
+	fake.busy_ms = 400;
+	assert_int_equal(ask_soon(socket, true), 0);
+	close(socket);
+	fake.busy_ms = 0;
+	sem_init(&held, 0, 0);
+	fake.held = &held;
+	socket = connect_client(PID);
+	assert_int_equal(ask_soon(socket, true), -ETIMEDOUT);
+	sem_post(&held);
+	close(socket);
+	socket = connect_client(PID);
+	assert_int_equal(ask_soon(socket, false), -ETIMEDOUT);
+	sem_post(&held);
+	close(socket);
+	remote_close(remote, 0, NULL);
+	sem_destroy(&held);
 }
 
 static void questions(void **state)
@@ -901,15 +950,12 @@ static int remove_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(questions),	  cmocka_unit_test(errors),
-		cmocka_unit_test(snapshots),	  cmocka_unit_test(detaching),
-		cmocka_unit_test(instances),	  cmocka_unit_test(rude_clients),
-		cmocka_unit_test(many_clients),	  cmocka_unit_test(in_the_callers_loop),
-		cmocka_unit_test(lists),	  cmocka_unit_test(left_over),
-		cmocka_unit_test(unsafe_folders), cmocka_unit_test(places),
-		cmocka_unit_test(other_users),	  cmocka_unit_test(other_servers),
-		cmocka_unit_test(full_door),	  cmocka_unit_test(handlers),
-		cmocka_unit_test(names),
+		cmocka_unit_test(questions),	cmocka_unit_test(late_answers), cmocka_unit_test(errors),
+		cmocka_unit_test(snapshots),	cmocka_unit_test(detaching),	cmocka_unit_test(instances),
+		cmocka_unit_test(rude_clients), cmocka_unit_test(many_clients), cmocka_unit_test(in_the_callers_loop),
+		cmocka_unit_test(lists),	cmocka_unit_test(left_over),	cmocka_unit_test(unsafe_folders),
+		cmocka_unit_test(places),	cmocka_unit_test(other_users),	cmocka_unit_test(other_servers),
+		cmocka_unit_test(full_door),	cmocka_unit_test(handlers),	cmocka_unit_test(names),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
