@@ -46,6 +46,7 @@ static void say(const Holder &h) { say(h.n); say(h.held); say(h.real); }
 template<class T> static void say(T *p) { if (p) say(*p); else printf(" NULL"); }
 '''
 CUT = 64
+EACH = 24  # bytes of a text in a list that are taken
 
 
 def quoted(value):
@@ -53,8 +54,8 @@ def quoted(value):
     return '"' + "".join(names.get(byte, f"\\{byte:03o}" if byte < 32 or byte == 127 else chr(byte)) for byte in value.encode()) + '"'
 
 
-def text(value):
-    return quoted(value) if len(value) <= CUT else f"{quoted(value[:CUT])}...({len(value)} bytes)"
+def text(value, most=CUT):
+    return quoted(value) if len(value) <= most else f"{quoted(value[:most])}...({len(value)} bytes)"
 
 
 def literal(value):
@@ -93,17 +94,23 @@ REQUEST = Kind("Request", draw_request, lambda value: "{id=%d, name=%s, path=%s,
                lambda value: " ".join(map(say_text, value[1:])))
 KINDS = [texts("std::string"), texts("std::string_view"), texts("Slice"), texts("Piece"), texts("Words", "Words{{{size}, (const char *)"
          "std::string_view({literal}).data()}}"), REQUEST]
-def lists(element, draw, show, initial, said, hidden=False, most=8, taken=CUT):
-    """std::vector, of which the first elements are shown, or how many there are."""
+def lists(element, draw, show, initial, said, most=8, taken=CUT, sizes=(0, 1, 2, 8, 9, 40)):
+    """std::vector, of which the first elements are shown."""
     def draw_list(odd):
         odd.room -= taken + 8
-        return [draw(odd) for _ in range(odd.choice([0, 1, 2, 8, 9, 40]) if odd.room > 0 else 0)]
+        return [draw(odd) for _ in range(odd.choice(sizes) if odd.room > 0 else 0)]
 
     def show_list(value):
-        shown = [] if hidden else [show(one) for one in value[:most]]
+        shown = [show(one) for one in value[:most]]
         return f"{{{len(value)}: {', '.join([*shown, *(['...'] if len(value) > len(shown) else [])])}}}" if value else "{}"
     return Kind(f"std::vector<{element}>", draw_list, show_list, lambda value: f"std::vector<{element}>{{{', '.join(map(initial, value))}}}",
                 lambda value: f"{len(value)}:{''.join(' ' + said(one) for one in value)}")
+
+
+def lists_of_texts(element, initial):
+    """std::vector of texts, of which the first four are shown."""
+    return lists(element, lambda odd: odd.choice(["", "a", 'q"\0', "x" * EACH, "y" * (EACH + 1), "z" * 400]), lambda value: text(value, EACH),
+                 lambda value: initial.format(literal(value)), say_text, most=4, taken=4 * (EACH + 8 + 4), sizes=(0, 1, 2, 4, 5))
 
 
 def draw_int(odd):
@@ -130,7 +137,7 @@ ARRAYS = Kind("Arrays", lambda odd: (odd.randint(-9, 9), [draw_int(odd) for _ in
 KINDS += [lists("int", draw_int, str, str, str), lists("double", draw_real, show_real, str, say_real),
           lists("Color", lambda odd: odd.choice([*COLORS]), COLORS.get, lambda value: f"(Color){value}", str),
           lists("Pair", draw_int, lambda value: f"{{a={value}, b=7, c=0}}", lambda value: f"Pair{{{value}, 7, 0}}", str, taken=96),
-          lists("Slice", lambda odd: odd.choice(["", "a", "x" * 40]), str, lambda value: f"Slice({literal(value)})", say_text, hidden=True), ARRAYS]
+          lists_of_texts("Slice", "Slice({})"), ARRAYS]
 INT = Kind("int", lambda odd: odd.randint(-99, 99), str, str, str)
 REAL = Kind("double", draw_real, show_real, str, say_real)
 PAIR = Kind("Pair", draw_int, lambda value: f"{{a={value}, b=7, c=-8}}", lambda value: f"Pair{{{value}, 7, -8}}", str)
@@ -160,7 +167,8 @@ ROWS = Kind("Rows", lambda odd: (odd.randint(-9, 9), draw_int(odd), draw_int(odd
             lambda value: "{n=%d, rows={{a=%d, b=0, c=0}, {a=%d, b=1, c=0}}, grid={{%s, %s}, {%s, %s}}}" % (*value[:3], *map(show_real, value[3])),
             lambda value: "Rows{%d, {{%d, 0, 0}, {%d, 1, 0}}, {{%s, %s}, {%s, %s}}}" % (*value[:3], *(f"{one}f" for one in value[3])),
             lambda value: " ".join([str(value[0]), str(value[1]), str(value[2]), *map(say_real, value[3])]))
-KINDS += [MIX, ROWS]
+TEXT_LISTS = [lists_of_texts("std::string", "std::string({})"), lists_of_texts("std::string_view", "std::string_view({})"), KINDS[-2]]
+KINDS += [MIX, ROWS, *TEXT_LISTS[:2]]
 
 
 class Parameter:
@@ -187,6 +195,8 @@ class Function:
         self.parameters = [Parameter(odd) for _ in range(odd.choice([1, 2, 3, 4, 5]))]
         # And for 192 bytes of structures.
         for i in [i for i, parameter in enumerate(self.parameters) if parameter.kind in (REQUEST, ARRAYS, ROWS, *OPTIONALS)][2:]:
+            self.parameters[i].kind = KINDS[0]
+        for i in [i for i, parameter in enumerate(self.parameters) if parameter.kind in TEXT_LISTS][2:]:
             self.parameters[i].kind = KINDS[0]
         self.result = odd.choice([kind for kind in KINDS if kind.name != "Words"] + [INT, *OPTIONALS])
         self.calls = [([*self.draw(odd, self.parameters)], *self.draw(odd, [self.result])) for _ in range(3)]

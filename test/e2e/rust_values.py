@@ -139,7 +139,7 @@ REFERRING = Enumeration("Refers", {"To": [TEXT], "Nothing": None, "Code": None})
 FLAT = Enumeration("Flat", {"Circle": [F64], "Rect": {"w": F32, "h": F32}, "Empty": None})
 ENUMERATIONS = [FLAT, SHAPE, NICHE, MODE, ONLY, DEEP, REFERRING]
 DATA = [*ENUMERATIONS, option(SHAPE), option(MODE), result(U32, STRING), result(U64, U64), result(U32, U32), result(U64, U32), result(F64, U8),
-        result(NOTHING_AT_ALL, U8), result(STRING, COLOR), result(U8, STRING), many(MODE), many(FLAT), many(pair(U32, BOOL))]
+        result(NOTHING_AT_ALL, U8), result(STRING, COLOR), result(U8, STRING), many(MODE), many(FLAT), many(pair(U32, BOOL)), many(STRING)]
 DATA += [Kind("&Shape", SHAPE.draw, SHAPE.show, lambda value: f"&{SHAPE.initial(value)}", SHAPE.debug),
          Kind("&Deep", DEEP.draw, DEEP.show, lambda value: f"&{DEEP.initial(value)}", DEEP.debug),
          Kind("&Result<i64, String>", result(I64, STRING).draw, result(I64, STRING).show, lambda value: f"&{result(I64, STRING).initial(value)}",

@@ -259,6 +259,8 @@ struct calltap_file_cpu {
  * No value: what the text of the row before is a list of.  Its size and flags are those of one element, and its offset
  * is of no meaning.  A TEXT is an element of any size that is not shown, unless
  *   - it has CHAR: a text that ends with the element or before;
+ *   - it is PLACED: the text of one of the list's first elements.  Such rows stand behind the one that tells of all
+ *     elements, have the list's name, and their offsets are in the event; or
  *   - it has GROUP: a structure.  Rows of ELEMENT behind it whose names begin with its own and a point are its members,
  *     with their offsets in one element.  One that is a list has the row of its own elements behind it, of its name;
  *   - the row behind it has ELEMENT and its name: a list itself.

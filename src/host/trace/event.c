@@ -225,6 +225,7 @@ static const struct trace_field *element_of(const struct values_output *values, 
 	const struct trace_field *end = field_at(values, 0) + values->format->count;
 
 	return field->flags & CALLTAP_FIELD_TEXT && field + 1 < end && field[1].flags & CALLTAP_FIELD_ELEMENT &&
+			       !(field[1].flags & CALLTAP_FIELD_PLACED) &&
 			       (!(field->flags & CALLTAP_FIELD_ELEMENT) || !strcmp(field->name, field[1].name))
 		       ? field + 1
 		       : NULL;
@@ -382,6 +383,27 @@ static void put_elements(const struct values_output *values, const struct trace_
 		shown_put(values->out, "%s...", count ? ", " : "");
 }
 
+static void put_placed(const struct values_output *values, const struct trace_field *field,
+		       const struct trace_field *element);
+
+/* Print the first texts of a list of `count`; false: none of them are in the event. */
+static bool put_texts(const struct values_output *values, const struct trace_field *element, uint64_t count)
+{
+	const struct trace_field *end = field_at(values, 0) + values->format->count, *text = element + 1;
+	uint64_t i = 0;
+
+	for (; i < count && text + i < end && text[i].flags & CALLTAP_FIELD_ELEMENT &&
+	       text[i].flags & CALLTAP_FIELD_PLACED && !strcmp(text[i].name, element->name) &&
+	       text[i].offset < values->used && values->used - text[i].offset >= text[i].size;
+	     i++) {
+		shown_put(values->out, "%s", i ? ", " : "");
+		put_placed(values, &text[i], NULL);
+	}
+	if (i && i < count)
+		shown_put(values->out, ", ...");
+	return i;
+}
+
 /* Print the list at a place that the event itself names: how many, and the first ones. */
 static void put_list(const struct values_output *values, const struct trace_field *element, size_t at, uint16_t flags)
 {
@@ -400,7 +422,8 @@ static void put_list(const struct values_output *values, const struct trace_fiel
 	shown_put(values->out, "{");
 	if (!fault && size)
 		shown_put(values->out, "%" PRIu64 ": ", size / element->size);
-	put_elements(values, element, values->bytes + at, length, cut);
+	if (!size || !put_texts(values, element, size / element->size))
+		put_elements(values, element, values->bytes + at, length, cut);
 	shown_put(values->out, "}%s", fault ? "(fault)" : "");
 }
 

@@ -398,7 +398,7 @@ static bool is_number_kind(enum type_kind kind)
 /* An element that is none of numbers: a structure, a text, or a list of others. */
 static int look_at_larger(struct type_look *element, Dwarf_Die *type, struct type_nest *nest)
 {
-	struct type_view view;
+	bool is_list;
 	int ret;
 
 	element->kind = TYPE_OTHER;
@@ -407,9 +407,13 @@ static int look_at_larger(struct type_look *element, Dwarf_Die *type, struct typ
 		return 0;
 	if (dwarf_tag(type) == DW_TAG_array_type)
 		return type_look_at_array(element, type, nest);
-	/* What a class that stands for a text, or owns something, has is elsewhere. */
-	if (!type_is_aggregate(type) || nest->depth == TYPES_NEST || type_view_find(&view, type, NULL, NULL) ||
-	    type_is_owner(type, NULL))
+	/* What a class that stands for a text or a list, or owns something, has is elsewhere. */
+	if (type_view_find(&element->view, type, NULL, &is_list)) {
+		element->view.element = 1;
+		element->view.size = is_list ? 0 : element->view.size;
+		return 0;
+	}
+	if (!type_is_aggregate(type) || nest->depth == TYPES_NEST || type_is_owner(type, NULL))
 		return 0;
 	element->members = calloc(1, sizeof(*element->members));
 	if (!element->members)
@@ -454,6 +458,25 @@ int type_look_at_element(struct type_look *look, Dwarf_Die *type, struct type_ne
 	return ret;
 }
 
+/* Elements that are texts, of a class that Clang leaves out (type_view_declared()). */
+static int look_at_declared(struct type_look *look, Dwarf_Die *type, const char *symbol)
+{
+	struct type_view view;
+	Dwarf_Die peeled;
+
+	if (!symbol || !type_peeled(&peeled, type) || !type_view_declared(&view, &peeled, symbol))
+		return 0;
+	look->element = calloc(1, sizeof(*look->element));
+	if (!look->element)
+		return -ENOMEM;
+	look->element->kind = TYPE_OTHER;
+	look->element->why = "type";
+	look->element->view = view;
+	look->element->view.element = 1;
+	look->element->stride = view.how == TYPE_VIEW_SHORT ? 24 : 32; /* LLVM's and GCC's std::string */
+	return 0;
+}
+
 int type_look_at_view(struct type_look *look, Dwarf_Die *type, const char *symbol)
 {
 	struct type_nest nest = {0, TYPES_ROWS};
@@ -467,6 +490,8 @@ int type_look_at_view(struct type_look *look, Dwarf_Die *type, const char *symbo
 	look->view.element = 1;
 	if (is_list) {
 		ret = type_look_at_element(look, &element, &nest);
+		if (!ret && !look->element)
+			ret = look_at_declared(look, &element, symbol);
 		if (ret || !look->element)
 			return ret;
 		look->view.element = look->element->stride;

@@ -88,7 +88,10 @@ struct type_look {
 	char *names;
 	const char *why;       /* TYPE_OTHER: in a word */
 	struct type_view view; /* TYPE_VIEW; `size` is its */
-	/* What it is a list of, TYPE_OTHER: only how many can be shown; NULL = it is none. */
+	/*
+	 * What it is a list of, TYPE_OTHER: only how many can be shown, and the texts of the first ones if its view
+	 * has a size; NULL = it is none.
+	 */
 	struct type_look *element;
 	uint32_t stride;	      /* of an element: bytes from one to the next */
 	struct type_members *members; /* TYPE_STRUCT */

@@ -199,6 +199,63 @@ static void put_member_of(struct fetch *out, const struct spec *spec, const stru
 	}
 }
 
+/* VALUE, VIEW_SIZE, VIEW_OF: a text, of which helper BYTES puts so many bytes behind the event. */
+static void put_place(struct fetch *out, uint32_t place, uint32_t most)
+{
+	put_move(out, BPF_REG_1, CONTEXT);
+	put_move(out, BPF_REG_2, VALUE);
+	put_number(out, BPF_REG_4, (int32_t)most);
+	put_move(out, BPF_REG_5, VIEW_OF);
+	put_call(out, CALLTAP_HELPER_BYTES);
+	put_store(out, place, BPF_REG_0, 4);
+}
+
+static void put_frame_word(struct fetch *out, int16_t at, uint8_t reg)
+{
+	put(out,
+	    (struct bpf_insn){.code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_FRAME, .src_reg = reg, .off = at});
+}
+
+/* Note whether a part of a list's text was read. */
+static void put_text_fault(void *ctx)
+{
+	struct fetch *out = ctx;
+
+	put_alu(out, BPF_ARSH, BPF_REG_0, 63);
+	put_load(out, BPF_REG_1, BPF_FRAME, (size_t)LIST_FAULTS, 8);
+	put_alu_of(out, BPF_OR, BPF_REG_1, BPF_REG_0);
+	put_frame_word(out, LIST_FAULTS, BPF_REG_1);
+}
+
+/*
+ * The first texts of a list of such, which is at LIST_AT.  One that is not in the list has the address 0, so nothing is
+ * read: jumps would make the verifier follow all ways.  A text of which not all is there has a size that no text has,
+ * and is a fault of its own.
+ */
+static void put_texts(struct fetch *out, const struct spec_field *field, uint32_t place)
+{
+	const struct view_ways ways = {.check = put_text_fault, .ctx = out};
+
+	for (uint32_t i = 0; i < SPEC_TEXTS; i++) {
+		int32_t at = (int32_t)(i * field->view.element);
+
+		put_load(out, BPF_REG_1, BPF_FRAME, (size_t)LIST_BYTES, 8);
+		put_number(out, VALUE, at);
+		put_alu_of(out, BPF_SUB, VALUE, BPF_REG_1);
+		put_alu(out, BPF_ARSH, VALUE, 63);
+		put_load(out, BPF_REG_1, BPF_FRAME, (size_t)LIST_AT, 8);
+		put_add(out, BPF_REG_1, at);
+		put_alu_of(out, BPF_AND, VALUE, BPF_REG_1);
+		put_number(out, BPF_REG_0, 0);
+		put_frame_word(out, LIST_FAULTS, BPF_REG_0);
+		view_put_object(out, &field->text, &ways);
+		view_put_at(out, &field->text, VIEW_AT, &ways);
+		put_load(out, BPF_REG_1, BPF_FRAME, (size_t)LIST_FAULTS, 8);
+		put_alu_of(out, BPF_OR, VIEW_SIZE, BPF_REG_1);
+		put_place(out, place + 4 * i, SPEC_EACH);
+	}
+}
+
 static void put_view(struct fetch *out, const struct spec *spec, uint32_t index, uint32_t registers)
 {
 	const struct spec_field *field = &spec->fields[index];
@@ -212,12 +269,13 @@ static void put_view(struct fetch *out, const struct spec *spec, uint32_t index,
 	} else {
 		view_put(out, field, registers, &ways);
 	}
-	put_move(out, BPF_REG_1, CONTEXT);
-	put_move(out, BPF_REG_2, VALUE);
-	put_number(out, BPF_REG_4, field->size);
-	put_move(out, BPF_REG_5, VIEW_OF);
-	put_call(out, CALLTAP_HELPER_BYTES);
-	put_store(out, out->places[index], BPF_REG_0, 4);
+	if (field->text.size) {
+		put_frame_word(out, LIST_AT, VALUE);
+		put_frame_word(out, LIST_BYTES, VIEW_SIZE);
+	}
+	put_place(out, out->places[index], field->size);
+	if (field->text.size)
+		put_texts(out, field, out->places[index] + 4);
 }
 
 /* The bytes that lie where the offsets lead. */
@@ -306,7 +364,7 @@ static void lay_out(struct fetch *out, const struct spec *spec, uint32_t registe
 		if (field->type == SPEC_GROUP)
 			out->places[i] = take_room(out, (field->at_address ? 8 : 0) + (field->size + 7u) / 8 * 8, 8);
 		else if (field->type == SPEC_STRING || field->type == SPEC_VIEW)
-			out->places[i] = take_room(out, 4, 4);
+			out->places[i] = take_room(out, 4 + (field->text.size ? 4 * SPEC_TEXTS : 0), 4);
 		else if (field->within)
 			out->places[i] = bytes_at(out, spec, field->within - 1u) + field->at;
 		else if (field->type == SPEC_LONG_DOUBLE)

@@ -156,6 +156,23 @@ static uint32_t element_flags(const struct spec_element *element)
 	return flags | CALLTAP_FIELD_ELEMENT;
 }
 
+/* The texts of the first elements of the list that is the field before. */
+static void put_texts(struct rows *rows, const struct format *format, uint32_t name, const struct spec_field *list)
+{
+	uint32_t type = put_string(rows, ""), field = put_string(rows, list->name);
+
+	for (uint32_t i = 0; list->text.size && i < SPEC_TEXTS; i++)
+		put_row(rows, format, name,
+			(struct calltap_file_field){
+				.field = field,
+				.c_type = type,
+				.offset = format->places[list - format->spec.fields] + 4 + 4 * i,
+				.size = 4,
+				.flags = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_PLACED | CALLTAP_FIELD_COUNTED |
+					 CALLTAP_FIELD_ELEMENT,
+			});
+}
+
 /* What the field before is a list of. */
 static void put_elements(struct rows *rows, const struct format *format, uint32_t name, const struct spec_field *list)
 {
@@ -197,6 +214,7 @@ static void put_format(struct rows *rows, const struct format *format)
 			continue;
 		put_field(rows, format, name, i);
 		put_elements(rows, format, name, &format->spec.fields[i]);
+		put_texts(rows, format, name, &format->spec.fields[i]);
 	}
 }
 

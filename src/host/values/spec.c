@@ -553,7 +553,7 @@ static bool is_same_place(const struct spec_field *one, const struct spec_field 
 	       one->second_argument == other->second_argument && one->second_vector == other->second_vector &&
 	       one->step == other->step && one->within == other->within && one->at == other->at &&
 	       is_same_text(one->path, other->path) && is_same_view(&one->view, &other->view) &&
-	       one->element_count == other->element_count;
+	       is_same_view(&one->text, &other->text) && one->element_count == other->element_count;
 }
 
 static bool has_same_elements(const struct spec_field *one, const struct spec_field *other)

@@ -45,6 +45,8 @@
 #define SPEC_NAME      64u /* bytes of a NAME, with its NUL */
 #define SPEC_TEXT      64u /* bytes of a string that has no bound of its own, and of a list of numbers */
 #define SPEC_LIST      96u /* bytes of a list of structures */
+#define SPEC_TEXTS     4u  /* texts of a list of texts, the first ones */
+#define SPEC_EACH      24u /* bytes of each of these at the most */
 
 /* Those behind SPEC_STRING are of fields whose types come from elsewhere (typed.h). */
 enum spec_type {
@@ -108,6 +110,7 @@ struct spec_field {
 	 */
 	bool at_address, cut;			/* cut: it has more members, or SPEC_CHARS: more bytes */
 	struct spec_view view;			/* SPEC_VIEW: placed as a SPEC_GROUP; `size` is of the text */
+	struct spec_view text;			/* SPEC_VIEW, a list: its elements are texts; size == 0: not */
 	struct spec_element *elements;		/* of a list, for spec_clear() */
 	uint32_t element_count;			/* 0: it is none */
 	uint8_t second_argument, second_vector; /* in registers: of its second part, as above */

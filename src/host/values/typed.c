@@ -264,14 +264,21 @@ static uint16_t taken_of(const struct type_look *element)
 	return (uint16_t)(all < most ? all : most);
 }
 
+static struct spec_view view_of(const struct type_view *view)
+{
+	return (struct spec_view){view->how,	 view->size,	   view->address_at,
+				  view->size_at, view->size_bytes, view->element};
+}
+
 /* What a list has. */
 static int put_element(struct spec_field *field, const struct type_look *look)
 {
-	field->view.element = look->view.element;
 	if (!look->element)
 		return 0;
-	if (look->kind == TYPE_VIEW)
+	if (look->kind == TYPE_VIEW) {
 		field->size = taken_of(look->element);
+		field->text = view_of(&look->element->view);
+	}
 	return put_elements(field, look, "");
 }
 
@@ -282,8 +289,7 @@ static int put_look(struct spec_field *field, const struct type_look *look)
 	field->size = look->kind == TYPE_TEXT || look->kind == TYPE_VIEW ? SPEC_TEXT : look->size;
 	field->is_signed = look->is_signed;
 	field->cut = look->cut;
-	field->view = (struct spec_view){look->view.how,     look->view.size,	    look->view.address_at,
-					 look->view.size_at, look->view.size_bytes, 0};
+	field->view = view_of(&look->view);
 	if (look->kind == TYPE_LONG_DOUBLE) {
 		field->more = strdup("long double");
 		return field->more ? 0 : -ENOMEM;
@@ -341,6 +347,7 @@ static void place_result(struct spec_field *field, const struct type_value *valu
 }
 
 #define LONG_DOUBLE_ROOM 16u /* bytes beside those of any number */
+#define TEXTS_ROOM	 (4 * SPEC_TEXTS)
 
 /* What is left for structures. */
 struct room {
@@ -393,9 +400,19 @@ static int put_member(struct spec *out, const struct spec_field *group, uint32_t
 	return put_look(field, &member->look);
 }
 
-/* A long double takes more room than other numbers do. */
+/* The texts of a list: without room for them its number is shown alone. */
+static void take_texts(struct spec_field *field, struct room *room)
+{
+	if (field->text.size && room->bytes < TEXTS_ROOM)
+		field->text.size = 0;
+	if (field->text.size)
+		room->bytes -= TEXTS_ROOM;
+}
+
+/* Some values take more room than numbers do. */
 static int take_room(struct spec_field *field, struct room *room)
 {
+	take_texts(field, room);
 	if (field->type != SPEC_LONG_DOUBLE)
 		return 0;
 	if (room->bytes < LONG_DOUBLE_ROOM)
@@ -422,8 +439,10 @@ static int put_members(struct spec *out, const struct type_value *value, struct 
 	group->cut = members->cut || count < members->count;
 	room->rows -= count;
 	room->bytes -= (bytes + 7) / 8 * 8;
-	for (uint32_t i = 0; i < count && !ret; i++)
+	for (uint32_t i = 0; i < count && !ret; i++) {
 		ret = put_member(out, group, within, &members->list[i]);
+		take_texts(&out->fields[out->count - 1], room);
+	}
 	return ret;
 }
 
@@ -575,7 +594,7 @@ static int put_end(struct follower *follower, struct spec_field *field, const st
 	_Static_assert(SPEC_OFFSETS > TYPES_STEPS, "a text may be one farther");
 	if (asked->has_type)
 		put_own_type(field, asked, value->look.kind, path->count);
-	else if (field->type == SPEC_LONG_DOUBLE)
+	else if (field->type == SPEC_LONG_DOUBLE || field->text.size)
 		return take_room(field, &follower->room);
 	else if (follower->use == TYPED_FOR_SHOW)
 		return put_members(follower->out, value, &follower->room);

@@ -7,7 +7,7 @@
 
 #define FRONT 24 /* bytes in front of a text at which its size lies */
 
-_Static_assert(WORD_AT - VIEW_AT >= (int)TYPES_VIEW && -VIEW_AT <= (int)BPF_STACK_SIZE, "an object has room");
+_Static_assert(WORD_AT - VIEW_AT >= (int)TYPES_VIEW && -LIST_AT <= (int)BPF_STACK_SIZE, "an object has room");
 
 /* to = r4 ? to : otherwise, of which r4 is all ones or 0; `otherwise` is lost. */
 static void put_choice(struct fetch *out, uint8_t to, uint8_t otherwise)
@@ -55,8 +55,7 @@ void view_put_at(struct fetch *out, const struct spec_view *view, int32_t at, co
 		put_alu(out, BPF_MUL, VIEW_SIZE, (int32_t)view->element);
 }
 
-/* Copy the object at the address VALUE. */
-static void put_object(struct fetch *out, const struct spec_view *view, const struct view_ways *ways)
+void view_put_object(struct fetch *out, const struct spec_view *view, const struct view_ways *ways)
 {
 	put_move(out, VIEW_OF, VALUE);
 	put_move(out, BPF_REG_1, BPF_FRAME);
@@ -83,11 +82,11 @@ void view_put(struct fetch *out, const struct spec_field *field, uint32_t regist
 	if (field->at_address) {
 		address.type = SPEC_STRING; /* its last offset leads to the object */
 		put_fetch(out, &address, registers, ways->read, ways->ctx);
-		put_object(out, &field->view, ways);
+		view_put_object(out, &field->view, ways);
 	} else if (is_on_stack(field, registers)) {
 		put_base(out, field, registers);
 		put_add(out, VALUE, 8 * (int32_t)(field->argument - registers - 1));
-		put_object(out, &field->view, ways);
+		view_put_object(out, &field->view, ways);
 	} else {
 		put_number(out, VIEW_OF, 1);
 		put_word(out, VIEW_AT, field, registers);

@@ -406,6 +406,49 @@ static void expect_text(const struct row *rows, uint32_t count, const void *byte
 	maker_remove(&maker);
 }
 
+/* The texts of a list, at places of their own: as many as the list has; rows and places that are broken show nothing.
+ */
+static void lists_of_texts(void **state)
+{
+	enum { PLACED = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_PLACED | CALLTAP_FIELD_COUNTED };
+	static const struct row rows[] = {
+		{"l", 0, 4, PLACED, NULL},
+		{"l", 0, 32, CALLTAP_FIELD_TEXT | CALLTAP_FIELD_ELEMENT, NULL},
+		{"l", 4, 4, PLACED | CALLTAP_FIELD_ELEMENT, NULL},
+		{"l", 8, 4, PLACED | CALLTAP_FIELD_ELEMENT, NULL},
+		{"n", 12, 1, 0, NULL},
+	};
+	static const struct row beyond[] = {
+		{"l", 0, 4, PLACED, NULL},
+		{"l", 0, 32, CALLTAP_FIELD_TEXT | CALLTAP_FIELD_ELEMENT, NULL},
+		{"l", UINT32_MAX, 4, PLACED | CALLTAP_FIELD_ELEMENT, NULL},
+	};
+	static const struct {
+		struct calltap_event_place list, texts[2];
+		uint8_t size; /* of the list, in bytes */
+		const char *text;
+	} cases[] = {
+		{{16, CALLTAP_PLACE_CUT}, {{24, 1}, {25, 2}}, 64, "l={2: \"a\", \"bc\"}, n=7"},
+		{{16, CALLTAP_PLACE_CUT}, {{24, 1}, {25, 0}}, 96, "l={3: \"a\", \"\", ...}, n=7"},
+		{{16, CALLTAP_PLACE_CUT}, {{24, 3}, {0, CALLTAP_PLACE_NULL}}, 32, "l={1: \"abc\"}, n=7"},
+		{{16, CALLTAP_PLACE_CUT}, {{24, CALLTAP_PLACE_FAULT}, {900, 3}}, 64, "l={2: (fault), }, n=7"},
+		{{16, 0}, {{24, 1}, {25, 2}}, 0, "l={}, n=7"},
+		{{16, CALLTAP_PLACE_FAULT}, {{24, 1}, {25, 2}}, 0, "l=(fault), n=7"},
+		{{0, CALLTAP_PLACE_NULL}, {{24, 1}, {25, 2}}, 0, "l=NULL, n=7"},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned char bytes[27] = {[12] = 7, [16] = cases[i].size, [24] = 'a', [25] = 'b', [26] = 'c'};
+
+		memcpy(bytes, &cases[i].list, 4);
+		memcpy(bytes + 4, cases[i].texts, 8);
+		expect_text(rows, 5, bytes, sizeof(bytes), cases[i].text);
+		if (!i)
+			expect_text(beyond, 3, bytes, sizeof(bytes), "l={2: ...}");
+	}
+}
+
 #define OF_ELEMENT CALLTAP_FIELD_ELEMENT
 #define OF_STRUCT  (CALLTAP_FIELD_ELEMENT | CALLTAP_FIELD_TEXT | CALLTAP_FIELD_GROUP)
 
@@ -627,6 +670,7 @@ int main(void)
 		cmocka_unit_test(a_followed_event_stays_until_the_next),
 		cmocka_unit_test(a_cut_text_tells_its_size),
 		cmocka_unit_test(lists_have_a_text),
+		cmocka_unit_test(lists_of_texts),
 		cmocka_unit_test(lists_of_structures_have_a_text),
 		cmocka_unit_test(broken_lists_have_an_end),
 		cmocka_unit_test(variants_have_a_text),
