@@ -146,6 +146,9 @@ static void tell_where(const struct shell *shell, const struct overlay *overlay)
 {
 	if (overlay->beside)
 		fprintf(stderr, "calltap: %s could not be covered: it is the kernel's here, too\n", overlay->beside);
+	if (overlay->missing)
+		fprintf(stderr, "calltap: %s, which this kernel does not have, could not be put there\n",
+			overlay->missing);
 	if (!shell->words[0] && !shell->text && !shell->mounting.watching.recording.quiet && isatty(STDERR_FILENO))
 		fprintf(stderr, "calltap: in this shell " OVERLAY_PLACE " is that of %s; %s\n",
 			shell->mounting.watching.what,

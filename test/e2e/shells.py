@@ -317,6 +317,41 @@ def as_user(case, script, more=""):
     return done
 
 
+SYSCTLS = """cd /proc/sys/kernel; ls; echo --
+cat ostype threads-max; wc -l < random/boot_id; echo --
+tree=/sys/kernel/tracing/stack_tracer_enabled
+cat stack_tracer_enabled; echo 1 > stack_tracer_enabled; cat stack_tracer_enabled $tree; echo 0 > $tree; cat stack_tracer_enabled; echo --
+(echo 1 > no_such_sysctl) 2> /dev/null || echo refused
+unshare -u sh -c "(echo $TOLD > hostname) 2> /dev/null; cat hostname"
+"""
+
+
+def check_sysctls(told, hostname):
+    """The kernel's settings are there, with one more where it has no stack tracer; they are the kernel's own."""
+    names = os.listdir("/proc/sys/kernel")
+    values = "".join(open(f"/proc/sys/kernel/{name}", encoding="ascii").read() for name in ("ostype", "threads-max"))
+    listed, read, stacks, others_told = told.split("--\n")
+    expect(set(listed.split()) == {*names, "stack_tracer_enabled"}, f"listed: {set(listed.split()) ^ set(names)}")
+    expect(read == values + "1\n", f"{read!r} is not {values!r}")
+    expect(stacks == "0\n1\n1\n0\n", f"stack_tracer_enabled: {stacks!r}")
+    expect(others_told == f"refused\n{hostname}\n", others_told)
+
+
+def sysctls(case):
+    """sysctl kernel.stack_tracer_enabled is the tree's file, also where the kernel has none; the other settings stay what they are."""
+    if case.run(["unshare", "-u", "true"]).status:
+        raise Skip("needs root, to see that a setting is the kernel's")
+    with of_program(case) as program:
+        check_sysctls(shell(case, program.pid, "env", "TOLD=calltap-test", "sh", "-c", SYSCTLS), "calltap-test")
+
+
+def user_sysctls(case):
+    """As a user who is root in a user namespace alone, and may change nothing of the kernel's."""
+    done = as_user(case, f"$PROGRAM 1 > /dev/null & TOLD=calltap-test $TOOL shell $! sh -c '{SYSCTLS}'; kill $!; wait $!")
+    refused(done.stderr)
+    check_sysctls(done.stdout, os.uname().nodename)
+
+
 USER = """$PROGRAM 1 > /dev/null &
 $TOOL shell $! sh -c '
 id -u; grep -m1 " tracefs " /proc/mounts | cut -d" " -f2
@@ -453,6 +488,8 @@ SINGLE = {
     "shell-nested": nested,
     "shell-terminal": terminal,
     "shell-user": user,
+    "shell-sysctls": sysctls,
+    "shell-user-sysctls": user_sysctls,
     "shell-others": others,
     "shell-forbidden": forbidden,
     "shell-kernel-tools": kernel_tools,

@@ -32,11 +32,6 @@ KNOWN = {
     "ftrace - test for function event triggers": EVENTS,
     "ftrace - test for function traceon/off triggers": EVENTS,
 }
-# `calltap shell` has its own file in the sysctl's place, which needs one to be there.
-SYSCTL = "/proc/sys/kernel/stack_tracer_enabled"
-if not os.path.exists(SYSCTL):
-    KNOWN |= {name: f"this kernel has no {SYSCTL}" for name in
-              ("ftrace - function graph filters with stack tracer", "ftrace - Max stack tracer")}
 # Why cases are not supported, where it is not for events.
 MISSING = {
     "ftrace - function trace on module": MODULES,

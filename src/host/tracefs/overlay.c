@@ -19,9 +19,10 @@
 
 #include "overlay.h"
 
-#define LISTED_MAX  8
-#define DEBUG_PLACE "/sys/kernel/debug/tracing"
-#define LIST	    "/proc/mounts"
+#define LISTED_MAX   8
+#define DEBUG_PLACE  "/sys/kernel/debug/tracing"
+#define LIST	     "/proc/mounts"
+#define STACK_TRACER "/proc/sys/kernel/stack_tracer_enabled"
 
 /* Files of the kernel that its tools read and write, and what stands for them: the kernel's own stay as they are. */
 static const struct {
@@ -195,6 +196,9 @@ static int cover_files(struct overlay *overlay, const struct listed *listed, str
 	/* Tools take the first tracefs that is listed.  Where there is none, or none that can be covered, ours is. */
 	if ((!listed->count || stat(listed->paths[0], &about)) && (write_list(list) || cover_list(list)))
 		overlay->beside = LIST;
+	/* Many kernels are built without that tracer, and scripts know it by the sysctl alone. */
+	if (stat(STACK_TRACER, &about) && overlay_add_sysctl(STACK_TRACER))
+		overlay->missing = STACK_TRACER;
 	umount2(OVERLAY_PLACE, MNT_DETACH);
 	return 0;
 }
@@ -265,7 +269,7 @@ void overlay_finish(struct overlay *overlay)
 		const char *file, *place;
 	} bound[] = {
 		{OVERLAY_PLACE "/kallsyms", "/proc/kallsyms"},
-		{OVERLAY_PLACE "/stack_tracer_enabled", "/proc/sys/kernel/stack_tracer_enabled"},
+		{OVERLAY_PLACE "/stack_tracer_enabled", STACK_TRACER},
 	};
 
 	for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]); i++)
