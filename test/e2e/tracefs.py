@@ -172,6 +172,8 @@ def controls(case):
     with mounted(case) as (program, tree):
         expect(tree.read("available_tracers") == "function_graph function nop\n", tree.read("available_tracers"))
         expect(tree.read("current_tracer") == "nop\n", "the tracer at first")
+        buffers = len(os.listdir(tree.path("per_cpu")))  # as many as the kernel has, until a thread has recorded something
+        expect(int(tree.read("buffer_total_size_kb")) == buffers * int(tree.read("buffer_size_kb")), "the sum of buffers at first")
         for tracer in ("function", "function_graph", "nop"):
             tree.write("current_tracer", tracer + "\n")
             expect(settings(case, program)["tracer"] == [tracer], f"set shows {settings(case, program)}")

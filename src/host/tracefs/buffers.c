@@ -27,9 +27,10 @@ static uint64_t buffer_bytes(struct tree_instance *instance)
 	return setting_parse_size(value, &bytes) ? bytes : 0;
 }
 
+/* Threads that have recorded something; before there is one, as many as the kernel would have buffers. */
 static uint32_t count_slots(const struct tree_instance *instance)
 {
-	return instance->tree->slot_count ? instance->tree->slot_count : 1;
+	return instance->tree->slot_count ? instance->tree->slot_count : cpus_count(instance->tree);
 }
 
 int buffer_read(struct tree_open *open, struct tree_text *out)
