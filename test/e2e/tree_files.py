@@ -286,6 +286,41 @@ def profiler_losses(case):
         tree.end()
 
 
+BACKLOG = 3000000  # calls, for which the tool takes some seconds
+
+
+def backlog(case):
+    """Who writes 0 to tracing_on and then reads trace gets all that was recorded before; other files answer meanwhile."""
+    own_place(case)
+    with Process([case.program("bursts.c")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program, \
+            Tree(case, program, "--keep") as tree:
+        tree.write("buffer_size_kb", str(256 << 10))
+        tree.write("set_ftrace_filter", "burst\n")
+        tree.write("current_tracer", "function\n")
+        os.kill(tree.process.pid, signal.SIGSTOP)
+        program.stdin.write(f"{BACKLOG}\n")
+        program.stdin.flush()
+        try:
+            expect(program.stdout.readline() == f"{BACKLOG}\n", "the program says something else")
+        finally:
+            os.kill(tree.process.pid, signal.SIGCONT)
+        tree.write("tracing_on", "0\n")
+        answers, started = 0, time.monotonic()
+        with Process(["head", "-3", tree.path("trace")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as reader:
+            while reader.poll() is None and time.monotonic() - started < 60:
+                expect(tree.read("tracing_on") == "0\n", "it is on")
+                answers += 1
+            head = reader.communicate(timeout=1)[0]
+        took = time.monotonic() - started
+        written = int(re.search(r"entries-written: \d+/(\d+) ", head)[1])
+        dropped = sum(stats(tree, cpu)["dropped events"] for cpu in cpus(tree))
+        expect(written + dropped == BACKLOG, f"{written} of {BACKLOG} calls were there after {took:.1f} s, {dropped} lost")
+        expect(answers > 5 * took, f"{answers} reads of another file in {took:.1f} s")
+        program.stdin.close()
+        program.wait(timeout=30)
+        tree.end()
+
+
 def waits_for_a_process(case):
     """A tree without a process has the files of a kernel that traces nothing; one PID gives it a process, and one only."""
     own_place(case)
@@ -527,6 +562,7 @@ SINGLE = {
     "tracefs-executed": native(executed),
     "tracefs-beside": beside_a_recording,
     "tracefs-stacks": stack_tracer,
+    "tracefs-backlog": backlog,
     "tracefs-data": data,
     "tracefs-percent": percent,
     "tracefs-freed": freed,

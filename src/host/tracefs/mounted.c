@@ -27,15 +27,16 @@
 #include "tree.h"
 
 #define ATTRIBUTES_S  1.0
-#define IDLE_MS	      50	  /* between two looks for records */
-#define BUSY_MS	      10	  /* while somebody waits for them */
-#define CLOSING_NS    100000000u  /* for the kernel to tell that a file was closed */
-#define SERVE_NS      20000000u	  /* for requests at a time: records come in meanwhile */
-#define RAW_SIZE      (1ll << 40) /* of trace_pipe_raw: splice() wants a file that has more */
-#define REST_NS	      2000000000u /* for readers to get the rest */
-#define SOON_MS	      1		  /* a reader's next request follows the last one */
-#define NAMES_DEFAULT 128	  /* of saved_cmdlines_size, as with the kernel */
-#define TRACE_WAIT_NS 1000000000u /* a reader of `trace` waits no longer for records that are under way */
+#define IDLE_MS	      50	   /* between two looks for records */
+#define BUSY_MS	      10	   /* while somebody waits for them */
+#define CLOSING_NS    100000000u   /* for the kernel to tell that a file was closed */
+#define SERVE_NS      20000000u	   /* for requests at a time: records come in meanwhile */
+#define RAW_SIZE      (1ll << 40)  /* of trace_pipe_raw: splice() wants a file that has more */
+#define REST_NS	      2000000000u  /* for readers to get the rest */
+#define SOON_MS	      1		   /* a reader's next request follows the last one */
+#define NAMES_DEFAULT 128	   /* of saved_cmdlines_size, as with the kernel */
+#define TRACE_WAIT_NS 1000000000u  /* a reader of `trace` waits no longer for records that are under way */
+#define BACKLOG_NS    30000000000u /* nor longer than this for those that came before tracing_on was 0 */
 
 /* A read that waits. */
 struct waiting {
@@ -349,13 +350,29 @@ static void on_interrupt(fuse_req_t req, void *data)
 	fuse_reply_err(req, EINTR);
 }
 
-/* A reader of `trace` gets what there is after a while, whatever the session does. */
+/*
+ * Is a reader of `trace` to get what there is?  It waits a while, whatever the session does.  While tracing_on is 0 the
+ * reader expects all that came before, and no more is recorded: it waits on as long as records come.
+ */
+static bool has_waited(struct tree_open *open)
+{
+	const uint64_t now = now_ns(), known = source_known_ns(open->instance);
+
+	if (known > open->known_ns) {
+		open->known_ns = known;
+		open->known_since_ns = now;
+	}
+	if (now - open->since_ns <= TRACE_WAIT_NS)
+		return false;
+	return now - open->known_since_ns > TRACE_WAIT_NS || now - open->since_ns > BACKLOG_NS ||
+	       ask_is_tracing(open->instance);
+}
+
 static bool is_ready(struct tree_open *open)
 {
 	if (open->row->stream == STREAM_RAW)
 		return raw_is_ready(open, false);
-	return stream_is_ready(open) ||
-	       (open->row->stream == STREAM_TRACE && now_ns() - open->since_ns > TRACE_WAIT_NS);
+	return stream_is_ready(open) || (open->row->stream == STREAM_TRACE && has_waited(open));
 }
 
 static void wait_for_records(fuse_req_t req, struct tree_open *open, size_t size, off_t offset, bool rest)

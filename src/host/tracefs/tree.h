@@ -745,10 +745,12 @@ struct tree_open {
 	struct tree_instance *instance;
 	const struct tree_row *row; /* NULL: a file of options/ */
 	enum tree_option option;
-	uint32_t which;	       /* the CPU, or the event, that its folder is of */
-	int flags;	       /* as open() had them */
-	pid_t writer;	       /* thread that writes just now */
-	uint64_t since_ns;     /* time of the open, of trace_pipe: of the read */
+	uint32_t which;	   /* the CPU, or the event, that its folder is of */
+	int flags;	   /* as open() had them */
+	pid_t writer;	   /* thread that writes just now */
+	uint64_t since_ns; /* time of the open, of trace_pipe: of the read */
+	uint64_t known_ns; /* of trace: source_known_ns(), and since when it is that */
+	uint64_t known_since_ns;
 	bool flushed;	       /* nothing was done with it since it, or a copy of it, was closed */
 	struct tree_text text; /* of a row that is read as a whole; of a stream: what is not read yet */
 	struct tree_edit *edit;
