@@ -298,7 +298,8 @@ static bool other_matches(const struct filter *filter, const struct object *obje
 static bool name_matches(const struct filter *filter, struct object *object, const struct object_symbol *symbol,
 			 const struct object_site *site)
 {
-	const char *text = symbol ? symbol->symbol : site ? site->symbol : "";
+	/* A site has its symbol's name: the list of symbols is as large as that of sites, and is not read for it. */
+	const char *text = site ? site->symbol : symbol ? symbol->symbol : "";
 
 	if (!text[0]) /* the name is made for whoever asks: not for a pattern that it cannot match */
 		return site && (filter->name.all || (pattern_may_match_address(&filter->name) &&

@@ -194,13 +194,20 @@ static bool has_size(const struct images *images, const struct object_site *sour
 	return source->kind == SITE_LIBCALL || !source->size || source->size >= images->size_min;
 }
 
+static void ask(struct filter_decision *decision, struct filter_set *filters, const struct image *image,
+		const struct object_site *source)
+{
+	*decision = (struct filter_decision){0};
+	if (!site_has_block(source) || object_is_own(image->object) || filter_set_names_object(filters, image->object))
+		filter_set_decide(filters, image->object, source, decision);
+}
+
 struct filter_decision images_ask(struct filter_set *filters, const struct image *image,
 				  const struct object_site *source)
 {
-	struct filter_decision decision = {0};
+	struct filter_decision decision;
 
-	if (!site_has_block(source) || object_is_own(image->object) || filter_set_names_object(filters, image->object))
-		filter_set_decide(filters, image->object, source, &decision);
+	ask(&decision, filters, image, source);
 	return decision;
 }
 
@@ -212,7 +219,7 @@ struct image_asked {
 	uint8_t answers[]; /* bits of enum answer; 0 = not asked yet */
 };
 
-enum answer { ANSWER_KNOWN = 1, ANSWER_TRACE = 2, ANSWER_ROOT = 4, ANSWER_NOTREE = 8, ANSWER_SMALL = 16 };
+enum answer { ANSWER_KNOWN = 1, ANSWER_TRACE = 2, ANSWER_ROOT = 4, ANSWER_NOTREE = 8, ANSWER_SMALL = 16, ANSWERS = 32 };
 
 static int make_asked(struct image *image)
 {
@@ -227,33 +234,45 @@ static int make_asked(struct image *image)
 	return 0;
 }
 
-/* images_ask() of the session's filters, and is the function large enough?  A name is matched once, however often what
- * is wanted is judged. */
-static struct filter_decision ask_once(const struct images *images, const struct image *image,
-				       const struct object_site *source)
+/* The answers of the filters as they are now; NULL = none are kept. */
+static struct image_asked *asked_of(const struct images *images, const struct image *image)
 {
 	struct image_asked *asked = image->base ? image->base->asked : image->asked;
-	struct filter_decision decision;
-	uint8_t *answer;
 
-	if (!asked) {
-		decision = images_ask(images->filters, image, source);
-		decision.trace = decision.trace && has_size(images, source);
-		return decision;
-	}
+	if (!asked)
+		return NULL;
 	if (asked->key != filter_set_key(images->filters))
 		memset(asked->answers, 0, asked->count);
 	asked->key = filter_set_key(images->filters);
-	answer = &asked->answers[source - asked->sites];
-	if (!*answer) {
-		decision = images_ask(images->filters, image, source);
-		*answer = (uint8_t)(ANSWER_KNOWN | (decision.trace ? ANSWER_TRACE : 0) |
-				    (decision.root ? ANSWER_ROOT : 0) | (decision.notree ? ANSWER_NOTREE : 0) |
-				    (has_size(images, source) ? 0 : ANSWER_SMALL));
-	}
-	return (struct filter_decision){.trace = (*answer & (ANSWER_TRACE | ANSWER_SMALL)) == ANSWER_TRACE,
-					.root = *answer & ANSWER_ROOT,
-					.notree = *answer & ANSWER_NOTREE};
+	return asked;
+}
+
+static uint8_t ask_anew(const struct images *images, const struct image *image, const struct object_site *source)
+{
+	struct filter_decision decision;
+
+	ask(&decision, images->filters, image, source);
+	return (uint8_t)(ANSWER_KNOWN | (decision.trace ? ANSWER_TRACE : 0) | (decision.root ? ANSWER_ROOT : 0) |
+			 (decision.notree ? ANSWER_NOTREE : 0) | (has_size(images, source) ? 0 : ANSWER_SMALL));
+}
+
+/* images_ask() of the session's filters, and is the function large enough?  A name is matched once, however often what
+ * is wanted is judged. */
+static inline uint8_t answer_on(const struct images *images, const struct image *image, struct image_asked *asked,
+				const struct object_site *source)
+{
+	uint8_t *answer = &asked->answers[source - asked->sites];
+
+	if (!*answer)
+		*answer = ask_anew(images, image, source);
+	return *answer;
+}
+
+static struct filter_decision decision_of(uint8_t answer)
+{
+	return (struct filter_decision){.trace = (answer & (ANSWER_TRACE | ANSWER_SMALL)) == ANSWER_TRACE,
+					.root = answer & ANSWER_ROOT,
+					.notree = answer & ANSWER_NOTREE};
 }
 
 /* Where there may be brief records, others are made in C: the fast recorders know nothing of halves of words. */
@@ -277,17 +296,15 @@ static uint16_t stub_flags(const struct images *images, uint16_t flags, uint32_t
 	return flags | among_brief(images);
 }
 
-/* slots: those that want its calls. */
-static struct verdict judge_site(const struct images *images, const struct image *image,
-				 const struct object_site *source, uint64_t slots)
+/* The verdict on a function of which the session's filters decide so.  slots: those that want its calls. */
+static struct verdict judge_by(const struct images *images, const struct image *image, const struct object_site *source,
+			       uint64_t slots, struct filter_decision decision)
 {
-	struct filter_decision decision;
 	struct verdict verdict = {0};
 	uint16_t triggered = watch_flags(images->watch, image->object, source);
 	bool waits = triggered && watch_waits(images->watch, 0, image->object, source, images->tracing);
 	bool recorded, tells, any = handlers_any(images->handlers);
 
-	decision = ask_once(images, image, source);
 	decision.trace = decision.trace && images->tracer->patches;
 	recorded = decision.trace && images->tracing;
 	verdict.wanted = decision.trace || triggered || slots;
@@ -305,6 +322,15 @@ static struct verdict judge_site(const struct images *images, const struct image
 		verdict.flags = dispatch_flags(images); /* a handler may come to it */
 	}
 	return verdict;
+}
+
+static struct verdict judge_site(const struct images *images, const struct image *image,
+				 const struct object_site *source, uint64_t slots)
+{
+	struct image_asked *asked = asked_of(images, image);
+	uint8_t answer = asked ? answer_on(images, image, asked, source) : ask_anew(images, image, source);
+
+	return judge_by(images, image, source, slots, decision_of(answer));
 }
 
 static void want_site(struct images *images, struct image *image, const struct object_site *source,
@@ -632,18 +658,46 @@ static int add_variant(struct image *image, const uint16_t *flags)
 	return layout_stubs(object_machine(image->object), variant->sites, image->site_count, &variant->stub_bytes);
 }
 
+/* The verdicts on functions that the filters alone decide about, by what they have answered. */
+struct common {
+	bool known[ANSWERS];
+	struct verdict verdicts[ANSWERS];
+};
+
+static const struct verdict *judge_like(struct common *common, const struct images *images, const struct image *image,
+					const struct object_site *source, uint8_t answer)
+{
+	struct verdict *verdict = &common->verdicts[answer];
+
+	if (!common->known[answer])
+		*verdict = judge_by(images, image, source, 0, decision_of(answer));
+	common->known[answer] = true;
+	return verdict;
+}
+
+/* An image may have a hundred thousand sites: most share their verdict with others, and each is looked at shortly. */
 static void judge_all(struct images *images, struct image *image, bool *chosen, uint64_t *who, uint16_t *flags)
 {
-	for (uint32_t i = 0; i < image->site_count; i++) {
-		struct verdict verdict =
-			judge_site(images, image, image->sources[i], image->slots ? image->slots[i] : 0);
+	struct image_asked *asked = asked_of(images, image);
+	bool plain = asked && !images->values && !watch_of(images->watch, 0);
+	struct common common = {0};
+	struct verdict made;
 
-		chosen[i] = verdict.on;
-		who[i] = verdict.who;
-		flags[i] = stub_flags(images, verdict.flags, image->sites[i].id);
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		const struct object_site *source = image->sources[i];
+		uint64_t slots = image->slots ? image->slots[i] : 0;
+		const struct verdict *verdict = &made;
+
+		if (plain && !slots)
+			verdict = judge_like(&common, images, image, source, answer_on(images, image, asked, source));
+		else
+			made = judge_site(images, image, source, slots);
+		chosen[i] = verdict->on;
+		who[i] = verdict->who;
+		flags[i] = images->brief ? stub_flags(images, verdict->flags, image->sites[i].id) : verdict->flags;
 		/* A function that is left keeps its programs: calls come until its site is switched off. */
-		if (verdict.on)
-			values_write(images->values, image->sites[i].id, verdict.values);
+		if (verdict->on && images->values)
+			values_write(images->values, image->sites[i].id, verdict->values);
 	}
 }
 
