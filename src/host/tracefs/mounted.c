@@ -27,16 +27,18 @@
 #include "tree.h"
 
 #define ATTRIBUTES_S  1.0
-#define IDLE_MS	      50	   /* between two looks for records */
-#define BUSY_MS	      10	   /* while somebody waits for them */
-#define CLOSING_NS    100000000u   /* for the kernel to tell that a file was closed */
-#define SERVE_NS      20000000u	   /* for requests at a time: records come in meanwhile */
-#define RAW_SIZE      (1ll << 40)  /* of trace_pipe_raw: splice() wants a file that has more */
-#define REST_NS	      2000000000u  /* for readers to get the rest */
-#define SOON_MS	      1		   /* a reader's next request follows the last one */
-#define NAMES_DEFAULT 128	   /* of saved_cmdlines_size, as with the kernel */
-#define TRACE_WAIT_NS 1000000000u  /* a reader of `trace` waits no longer for records that are under way */
-#define BACKLOG_NS    30000000000u /* nor longer than this for those that came before tracing_on was 0 */
+#define IDLE_MS	      50	  /* between two looks for records */
+#define BUSY_MS	      10	  /* while somebody waits for them */
+#define CLOSING_NS    100000000u  /* for the kernel to tell that a file was closed */
+#define SERVE_NS      20000000u	  /* for requests at a time: records come in meanwhile */
+#define RAW_SIZE      (1ll << 40) /* of trace_pipe_raw: splice() wants a file that has more */
+#define REST_NS	      2000000000u /* for readers to get the rest */
+#define SOON_MS	      1		  /* a reader's next request follows the last one */
+#define NAMES_DEFAULT 128	  /* of saved_cmdlines_size, as with the kernel */
+#define TRACE_WAIT_NS 1000000000u /* a reader of `trace` waits no longer for records that are under way */
+/* Nor longer than this for those that came before tracing_on was 0: in all, and without any that comes. */
+#define BACKLOG_NS 30000000000u
+#define STALLED_NS 5000000000u
 
 /* A read that waits. */
 struct waiting {
@@ -364,7 +366,7 @@ static bool has_waited(struct tree_open *open)
 	}
 	if (now - open->since_ns <= TRACE_WAIT_NS)
 		return false;
-	return now - open->known_since_ns > TRACE_WAIT_NS || now - open->since_ns > BACKLOG_NS ||
+	return now - open->known_since_ns > STALLED_NS || now - open->since_ns > BACKLOG_NS ||
 	       ask_is_tracing(open->instance);
 }
 
