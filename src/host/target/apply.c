@@ -286,6 +286,9 @@ int apply_settings(struct session *session, const struct settings *next, struct 
 		ret = check_matches(session, diag);
 	if (!ret && next->tracing && next->new_values)
 		ret = check_values(session, diag);
+	/* Functions that were not recorded before may have programs of kinds that no reader knows. */
+	if (!ret && values_describe(session->images.values, session))
+		ret = calltap_diag_set(diag, -EIO, "what values are called could not be written to the trace");
 	if (!ret) {
 		set_limits(session, next);
 		ret = carry_out(session, &changes, false);
