@@ -39,7 +39,8 @@ static const char help[] =
 	"  result=FUNCTION[:VALUES]     what they give\n"
 	"  if=FUNCTION: EXPR     record these calls only where EXPR is true\n"
 	"  only-if=FUNCTION: EXPR     and what others call not either\n"
-	"  auto-args=on|off      show what types tell of all functions\n\n"
+	"  auto-args=on|off      show what types tell of all functions\n"
+	"  registers=args|result|caller     show numbers of all other functions, as kernels do\n\n"
 	"  -A, --args 'FUNCTION[:VALUES]'      is args+=, as with `calltap record`; likewise:\n"
 	"  -R, --result 'FUNCTION[:VALUES]'\n"
 	"      --if 'FUNCTION: EXPR'\n"
@@ -147,8 +148,8 @@ static void words_clear(struct words *words)
 /* Print one object: a string for each key, and an array of strings for each kind of filter. */
 static void print_json(char *lines, struct out *out)
 {
-	static const char *const lists[] = {"trace",  "notrace", "graph",   "no-graph", "args",
-					    "result", "if",	 "only-if", NULL};
+	static const char *const lists[] = {"trace",  "notrace", "graph",   "no-graph",	 "args",
+					    "result", "if",	 "only-if", "registers", NULL};
 	struct json json;
 	bool in_list = false;
 

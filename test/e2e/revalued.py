@@ -40,6 +40,10 @@ STAGES = (
     (["only-if=step: ret > 15"], r"step|leaf x=[89]"),
     (["-a", "only-if="], r"step n=\d, text=\"(odd|even)\" \d+|leaf n=\d, mode=(FAST|SLOW) \d+|leaf x=\d \d+"),
     (["args=", "auto-args=off"], r"step|leaf"),
+    (["registers=args", "registers+=result", "-A", "leaf:x=arg1:s32"], r"step n=\d, text=\S+ \d+|leaf x=\d \d+"),
+    (["registers=caller", "args="], r"step \$caller=main\+0x[0-9a-f]+|leaf \$caller=step\+0x[0-9a-f]+"),
+    (["registers=", "-A", "step:$caller", "--if", "leaf: $caller != 0"], r"step caller=main\+0x[0-9a-f]+|leaf"),
+    (["args=", "if="], r"step|leaf"),
 )
 
 
@@ -85,7 +89,7 @@ def steered(attach):
                 until("more records", lambda before=before: json.loads(recorded().stdout)[0]["records"] > before + 200)
                 calltap(case, "mark", pid, "the next one")
             for words, why in ((["-A", "nobody"], "no function that is recorded matches 'nobody'"), (["--if", "leaf: nothing == 3"], "no value"),
-                               (["if=leaf: arg1 =="], "value or a number is missing"), (["auto-args=perhaps"], "on or off"),
+                               (["if=leaf: arg1 =="], "value or a number is missing"), (["auto-args=perhaps"], "on or off"), (["registers=all"], "it is args, result or caller"),
                                (["-A", "leaf", "threshold=1ms"], "--threshold"), (["-A", "leaf", "tracer=function"], "function_graph")):
                 before = calltap(case, "set", pid)
                 expect(why in calltap(case, "set", pid, *words, status=1), f"{words}")

@@ -14,7 +14,7 @@ from harness import Process, Skip, expect, stop, until
 from steering import Program, Session, Tool, clean, connect, folder_of, left_alone, look, nothing_lost, sockets
 
 SETTINGS = ["tracing", "tracer", "mode", "buffer", "max-depth", "threshold", "trace", "notrace", "graph", "no-graph",
-            "args", "result", "if", "only-if", "auto-args"]
+            "args", "result", "if", "only-if", "auto-args", "registers"]
 
 
 def own_place(case):

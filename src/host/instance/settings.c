@@ -177,7 +177,7 @@ static int refuse_key(struct calltap_diag *diag, const char *key)
 				       table[i].key);
 	return calltap_diag_set(diag, -EINVAL,
 				"'%.60s' is no setting; there are %s, and of a session that runs args, result, if, "
-				"only-if and auto-args",
+				"only-if, auto-args and registers",
 				key, keys);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Other values and conditions while a session records: the keys args, result, if, only-if and auto-args of
+ * Other values and conditions while a session records: the keys args, result, if, only-if, auto-args and registers of
  * `calltap set`.
  *
  * The lists change first (host/values/change.c), then all functions are decided on anew as for any other setting
@@ -14,12 +14,19 @@
 #include <host/hook/handlers.h>
 #include <host/instance/settings.h>
 #include <host/values/values.h>
+#include <tracers/tracer.h>
 
 #include "machine.h"
 #include "revalue.h"
 #include "session.h"
 
-static int refuse_session(const struct instance *instance, struct calltap_diag *diag)
+static bool has_values(const struct tracer *tracer)
+{
+	return tracer && tracer->has_exit && !tracer->counts;
+}
+
+/* next: the tracer that comes with the change; whether values go with the one that is there then is asked later. */
+static int refuse_session(const struct instance *instance, const struct tracer *next, struct calltap_diag *diag)
 {
 	const struct session *session = instance->session;
 
@@ -32,7 +39,7 @@ static int refuse_session(const struct instance *instance, struct calltap_diag *
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this session serves the handlers of the program itself (libcalltap) and keeps "
 					"no trace; to have both start the program by `calltap record`");
-	if (!instance->settings.options.tracer->has_exit || instance->settings.options.tracer->counts ||
+	if ((!has_values(instance->settings.options.tracer) && !has_values(next)) ||
 	    (session->images.values && values_counting(session->images.values)))
 		return calltap_diag_set(diag, -EINVAL,
 					"values (args, result, if, only-if) need the tracer function_graph");
@@ -81,11 +88,11 @@ static void tell_targets(struct session *session)
 }
 
 int revalue_begin(struct instance *instance, struct settings *now, const struct setting_change *list, size_t count,
-		  struct values_before **before, struct calltap_diag *diag)
+		  const struct tracer *next, struct values_before **before, struct calltap_diag *diag)
 {
 	struct session *session = instance->session;
 	bool late = !session->images.values;
-	int ret = refuse_session(instance, diag);
+	int ret = refuse_session(instance, next, diag);
 
 	*before = NULL;
 	if (!ret && late)

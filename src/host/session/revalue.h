@@ -14,14 +14,16 @@
 struct instance;
 struct setting_change;
 struct settings;
+struct tracer;
 struct values_before;
 
 /*
- * Take the words about values; *now, a copy of the instance's settings, has the values then.  Whatever becomes of the
- * change, revalue_end() follows.
+ * Take the words about values; *now, a copy of the instance's settings, has the values then.  next: the tracer that
+ * comes with the same change, NULL = it stays.  Whatever becomes of the change, revalue_end() follows.
  */
 int revalue_begin(struct instance *instance, struct settings *now, const struct setting_change *list, size_t count,
-		  struct values_before **before, struct calltap_diag *diag) __attribute__((warn_unused_result));
+		  const struct tracer *next, struct values_before **before, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
 /* before: NULL = nothing is done. */
 void revalue_end(struct instance *instance, struct values_before *before, bool done);
 

@@ -18,6 +18,7 @@
 #include <host/remote/remote.h>
 #include <host/text.h>
 #include <host/values/values.h>
+#include <tracers/tracer.h>
 
 #include "revalue.h"
 #include "session.h"
@@ -86,12 +87,25 @@ static size_t sort_words(struct setting_change *out, const struct setting_change
 	return values;
 }
 
+/* The tracer that a list of words has; NULL: it has none that there is. */
+static const struct tracer *tracer_in(const struct setting_change *list, size_t count)
+{
+	const struct tracer *tracer = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(list[i].key, "tracer"))
+			tracer = tracer_find(list[i].value);
+	return tracer;
+}
+
 static int change_settings(struct instance *instance, const struct setting_change *list, size_t count, size_t values,
 			   struct calltap_diag *diag)
 {
 	struct settings next, now = instance->settings;
 	struct values_before *before = NULL;
-	int ret = values ? revalue_begin(instance, &now, list, values, &before, diag) : 0;
+	int ret = values ? revalue_begin(instance, &now, list, values, tracer_in(list + values, count - values),
+					 &before, diag)
+			 : 0;
 
 	if (ret)
 		return ret;

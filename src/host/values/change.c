@@ -23,9 +23,12 @@ struct values_before {
 	uint32_t made_count;
 	uint16_t count, choice_count, base, first;
 	bool has_all;
+	uint8_t registers;
 };
 
-static const char *const keys[] = {"args", "result", "if", "only-if", "auto-args"};
+static const char *const keys[] = {"args", "result", "if", "only-if", "auto-args", "registers"};
+
+#define LISTS 4u /* of these, the first ones, are of entries and conditions */
 
 bool values_is_key(const char *key)
 {
@@ -92,6 +95,8 @@ static int take_one(struct values *values, const struct setting_change *change, 
 			values_add_all(values);
 		return 0;
 	}
+	if (!strcmp(key, "registers"))
+		return values_take_registers(values, value, change->append, diag);
 	/* A list with nothing in it. */
 	if (!*value && !change->append)
 		return 0;
@@ -119,9 +124,9 @@ int values_change(struct values *values, struct values_before **out, const struc
 	*out = NULL;
 	if (!before)
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
-	*before = (struct values_before){values->list,	     values->choices, values->made,
-					 values->made_count, values->count,   values->choice_count,
-					 values->base,	     values->first,   values->has_all};
+	*before = (struct values_before){values->list,	  values->choices,	values->made, values->made_count,
+					 values->count,	  values->choice_count, values->base, values->first,
+					 values->has_all, values->registers};
 	values->list = NULL;
 	values->choices = NULL;
 	values->made = NULL;
@@ -160,6 +165,7 @@ void values_change_end(struct values *values, struct values_before *before, bool
 		values->base = before->base;
 		values->first = before->first;
 		values->has_all = before->has_all;
+		values->registers = before->registers;
 	} else {
 		clear_lists(before->list, before->count, before->choices, before->choice_count);
 		free(before->made);
@@ -188,7 +194,7 @@ static void print_line(const char *key, bool more, const char *text, FILE *strea
 
 void values_print(const struct values *values, FILE *stream)
 {
-	for (size_t k = 0; k + 1 < sizeof(keys) / sizeof(keys[0]); k++) {
+	for (size_t k = 0; k < LISTS; k++) {
 		bool more = false;
 
 		for (uint16_t i = 0; values && i < values->count; i++) {
@@ -209,4 +215,5 @@ void values_print(const struct values *values, FILE *stream)
 			fprintf(stream, "%s=\n", keys[k]);
 	}
 	fprintf(stream, "auto-args=%s\n", values && values->has_all ? "on" : "off");
+	values_print_registers(values, stream);
 }

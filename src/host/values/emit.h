@@ -203,6 +203,10 @@ static inline void put_base(struct fetch *out, const struct spec_field *field, u
 
 	if (field->caller == SPEC_COMM)
 		return; /* helpers that take it look for it themselves */
+	if (field->caller == SPEC_CALLER) {
+		put_load(out, VALUE, CONTEXT, offsetof(struct calltap_program_context, caller), 8);
+		return;
+	}
 	if (field->caller) {
 		if (field->caller == SPEC_STACK)
 			put_move(out, BPF_REG_1, CONTEXT);

@@ -92,6 +92,7 @@ static const struct caller {
 	{"tid", SPEC_TID, SPEC_SIGNED, 4},
 	{"comm", SPEC_COMM, SPEC_STRING, CALLTAP_PROGRAM_COMM},
 	{"time", SPEC_TIME, SPEC_UNSIGNED, 8},
+	{"caller", SPEC_CALLER, SPEC_POINTER, 8},
 	{"stack", SPEC_STACK, SPEC_UNSIGNED, 4},
 };
 
@@ -139,8 +140,9 @@ static bool take_base(struct spec_reader *reader, struct spec_field *field, bool
 	}
 	if (!take(reader, "arg")) {
 		reader->at = start;
-		return spec_refuse(
-			reader, "a value is arg1, arg2, ..., ret, %xmm0, $pid, $tid, $comm, $time, or +OFFSET(VALUE)");
+		return spec_refuse(reader,
+				   "a value is arg1, arg2, ..., ret, %xmm0, $pid, $tid, $comm, $time, $caller, or "
+				   "+OFFSET(VALUE)");
 	}
 	if (result) {
 		reader->at = start;

@@ -5,7 +5,7 @@
  *     FIELD  = [NAME "="] (FETCH | PATH) [":" TYPE]
  *     PATH   = NAME, and behind it any number of: "->" NAME, "." NAME, "[" N "]"
  *     FETCH  = "arg" N | "ret" | VECTOR N | "+" OFFSET "(" FETCH ")" | "-" OFFSET "(" FETCH ")" | "$" CALLER
- *     CALLER = "pid" | "tid" | "comm" | "time" | "stack"
+ *     CALLER = "pid" | "tid" | "comm" | "time" | "caller" | "stack"
  *     VECTOR = "%xmm" | "%d" | "%fa"
  *     TYPE   = ("u" | "s" | "x") (8 | 16 | 32 | 64) | "f" (32 | 64) | "string" ["[" BYTES "]"]
  *
@@ -16,6 +16,7 @@
  * double.  "ret:f64" is %xmm0, too.  AArch64's are "%d0", RISC-V's are "%fa0".  The kernel has no such registers.
  * "$pid" and "$tid" are the process and the thread that calls, by their ids; "$comm" is the thread's name, a string of
  * up to 15 bytes, as in the kernel; "$time" is the clock of the trace, in its ticks;
+ * "$caller" is the address that the call returns to;
  * "$stack" is the stack from which the call comes, for counts alone.
  * "+8(arg2)" is what lies at the address arg2 + 8.  A string is the text at the address that FETCH gives, or for
  * "+8(arg2):string" the text at arg2 + 8, as in the kernel.  Without a TYPE it is x64, 64 bits in base 16.
@@ -70,7 +71,7 @@ enum spec_type {
 };
 
 /* What tells who calls. */
-enum spec_caller { SPEC_NO_CALLER, SPEC_PID, SPEC_TID, SPEC_COMM, SPEC_TIME, SPEC_STACK };
+enum spec_caller { SPEC_NO_CALLER, SPEC_PID, SPEC_TID, SPEC_COMM, SPEC_TIME, SPEC_CALLER, SPEC_STACK };
 
 /* What a class that stands for a text says of it (host/types/types.h). */
 struct spec_view {

@@ -14,6 +14,8 @@
 #include "prototypes.h"
 #include "typed.h"
 
+#define REGISTERS_SHOWN 6u /* arguments that the kernel's tracers show, FTRACE_REGS_MAX_ARGS there */
+
 /* An object that was asked for. */
 struct row {
 	const struct object *object;
@@ -507,6 +509,57 @@ int typed_translate(struct spec *out, const struct typed_function *of, bool resu
 		ret = put_argument(out, value, value->name[0] ? value->name : number, of->registers, &room);
 	}
 	return !ret && shown < all ? put_rest(out, all - shown) : ret;
+}
+
+/* The value alone is left of the last field: not what it leads to. */
+static int keep_number(struct spec *out, uint32_t first)
+{
+	struct spec_field *field = &out->fields[first], address;
+	bool leads = field->type == SPEC_STRING || field->at_address;
+
+	if (field->type == SPEC_VIEW && !leads)
+		return put_missing(field, field->element_count ? "list" : "text");
+	if (!leads)
+		return 0;
+	while (out->count > first + 1)
+		spec_clear_field(&out->fields[--out->count]);
+	address = (struct spec_field){.argument = field->argument,
+				      .offset_count = field->offset_count,
+				      .type = SPEC_POINTER,
+				      .size = 8,
+				      .c_type = field->c_type};
+	memcpy(address.name, field->name, sizeof(address.name));
+	field->c_type = NULL;
+	spec_clear_field(field);
+	*field = address;
+	return 0;
+}
+
+int typed_registers(struct spec *out, const struct typed_function *of, bool result)
+{
+	const struct type_function *function = &of->function;
+	struct room room = {SPEC_ROWS - REGISTERS_SHOWN - 2, SPEC_BYTES};
+	int ret = 0;
+
+	if (result && function->has_result) {
+		uint32_t first = out->count;
+
+		ret = put_result(out, &function->result, "ret", &room);
+		return ret ? ret : keep_number(out, first);
+	}
+	for (uint32_t i = 0; !result && i < function->count && i < REGISTERS_SHOWN && !ret; i++) {
+		const struct type_value *value = &function->arguments[i];
+		uint32_t first = out->count;
+
+		ret = put_argument(out, value, value->name, of->registers, &room);
+		if (!ret)
+			ret = keep_number(out, first);
+	}
+	if (!result && !ret && function->count + function->more > REGISTERS_SHOWN) {
+		snprintf(out->fields[out->count++].name, SPEC_NAME, "...");
+		ret = put_missing(&out->fields[out->count - 1], "more");
+	}
+	return ret;
 }
 
 int typed_read(struct typed_function *out, struct typed *typed, const struct image *image,

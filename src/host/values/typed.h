@@ -23,7 +23,16 @@ struct typed;
 #define TYPED_NONE  0	       /* the function has no values */
 #define TYPED_UNSET UINT16_MAX /* nobody has asked */
 
-enum typed_of { TYPED_CALL, TYPED_RETURN, TYPED_CONDITION, TYPED_CONDITION_RETURN, TYPED_OF };
+enum typed_of {
+	TYPED_CALL,
+	TYPED_RETURN,
+	TYPED_CONDITION,
+	TYPED_CONDITION_RETURN,
+	TYPED_REGISTERS,	/* registers.c: arguments alone, */
+	TYPED_REGISTERS_CALLER, /* or behind the caller */
+	TYPED_REGISTERS_RETURN,
+	TYPED_OF
+};
 
 /* agent_path: of the agent, beside which the C library's prototypes lie. */
 int typed_create(struct typed **out, const char *agent_path, uint32_t registers) __attribute__((warn_unused_result));
@@ -51,6 +60,13 @@ void typed_function_clear(struct typed_function *function);
 
 /* What is fetched of its calls, or of its returns; for spec_clear(), whatever is returned. */
 int typed_translate(struct spec *out, const struct typed_function *of, bool result) __attribute__((warn_unused_result));
+
+/*
+ * Put what the kernel's tracers would show behind the fields of a spec: each argument, up to the sixth, or the result,
+ * as one number, with its name.  Values that are no number are as in typed_translate(), but where memory would be read
+ * for them.  For spec_clear(), whatever is returned.
+ */
+int typed_registers(struct spec *out, const struct typed_function *of, bool result) __attribute__((warn_unused_result));
 
 /* What for values are fetched. */
 enum typed_for {

@@ -172,7 +172,7 @@ bool values_hide(const struct values *values)
 
 bool values_tell(const struct values *values)
 {
-	return values && (values->count || values->has_all);
+	return values && (values->count || values->has_all || values->registers);
 }
 
 bool values_any(const struct values *values)
@@ -473,6 +473,21 @@ static int make_programs(struct values *values, const struct spec *spec, bool re
 	int ret = values->sum_is_result ? values_make_summing(values, spec, (uint16_t)(number + 1), diag) : 0;
 
 	return ret ? ret : make_program(values, spec, result, number, diag);
+}
+
+uint16_t values_program(struct values *values, struct spec *spec, bool result)
+{
+	uint16_t number = spec->count ? find_program(values, spec, result) : TYPED_NONE;
+	int ret;
+
+	if (number || !spec->count)
+		return number;
+	ret = make_program(values, spec, result, values->next, NULL);
+	values->full |= ret == -E2BIG || ret == -ENOMEM;
+	if (ret)
+		return TYPED_NONE;
+	*spec = (struct spec){0}; /* it is the format's */
+	return values->next++;
 }
 
 static bool tells(const struct spec *spec)
@@ -856,6 +871,8 @@ struct values_choice values_choose(struct values *values, const struct image *im
 			choose(values, &choice, &values->list[i], image, source);
 	for (unsigned i = 0; values && values->has_all && i < 2; i++)
 		choose(values, &choice, &values->all[i], image, source);
+	if (values && values->registers)
+		values_choose_registers(values, &choice, image, source);
 	for (uint16_t i = 0; values && i < values->choice_count; i++)
 		if (filter_set_names_site(values->choices[i].filters, image->object, source) &&
 		    condition == CHOICES_MAX)

@@ -107,7 +107,8 @@ bool values_any(const struct values *values);
 int values_begin(struct values *values, uint16_t machine, const char *agent_path, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 /*
- * change.c: other lists while targets run.  Keys are args, result, if, only-if (a list each) and auto-args (on or off).
+ * change.c: other lists while targets run.  Keys are args, result, if, only-if (a list each), auto-args (on or off)
+ * and registers (a list of args, result and caller: as the kernel's tracers tell, of functions that no entry names).
  * Nothing is changed where an error is returned.  *before is for values_change_end(); back: the lists are those that
  * were there.
  */

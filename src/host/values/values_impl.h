@@ -58,6 +58,9 @@ struct made {
 	uint16_t condition, entry;
 };
 
+/* What is told of functions that no entry names (registers.c). */
+enum values_registers { REGISTERS_ARGUMENTS, REGISTERS_RESULT, REGISTERS_CALLER, REGISTERS_OF };
+
 struct values {
 	struct entry *list;
 	uint16_t count;
@@ -67,6 +70,8 @@ struct values {
 	uint32_t ask_count;
 	struct entry all[2]; /* for functions that none of these names: what types tell of calls, of returns */
 	bool has_all;
+	uint8_t registers;	 /* a bit for each enum values_registers */
+	uint16_t untyped[2];	 /* programs of calls and returns for functions without types; 0 = not made yet */
 	struct format *programs; /* by their number - 1 */
 	uint16_t program_count;
 	struct made *made; /* programs of conditions that types tell, by their number less `first` */
@@ -109,6 +114,18 @@ static inline bool values_decides(const struct condition *condition, bool result
 
 	return result ? uses & CONDITION_AT_RETURN : !uses || uses & CONDITION_AT_CALL;
 }
+
+/* The program that fetches the spec, found or made, which takes the spec over then; TYPED_NONE: there is none. */
+uint16_t values_program(struct values *values, struct spec *spec, bool result);
+
+/* registers.c */
+/* Take a word of the key registers; append: to those that are there. */
+int values_take_registers(struct values *values, const char *value, bool append, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+void values_print_registers(const struct values *values, FILE *stream);
+/* Choose programs where the function has none. */
+void values_choose_registers(struct values *values, struct values_choice *choice, const struct image *image,
+			     const struct object_site *source);
 
 /* told.c, of what types tell. */
 

@@ -245,7 +245,7 @@ static void wrong_changes(void **state)
 		{"colour=red",
 		 "'colour' is no setting; there are tracing, tracer, mode, buffer, max-depth, threshold, trace, "
 		 "notrace, graph and no-graph, and of a session "
-		 "that runs args, result, if, only-if and auto-args",
+		 "that runs args, result, if, only-if, auto-args and registers",
 		 "colour=red", 0},
 		{"tracer=function max-depth=3",
 		 "graph, no-graph, max-depth and threshold need the tracer function_graph; leave them out, or take "
