@@ -88,6 +88,9 @@ static int begin_beside(struct tree_instance *first, struct calltap_diag *diag)
 		snprintf(name, sizeof(name), "name=tracefs%u", i);
 		ret = begin_instance(first, words, 2, diag);
 	}
+	/* Options may have been set before the tree had a process. */
+	if (!ret)
+		details_drop(first);
 	return ret;
 }
 

@@ -115,8 +115,8 @@ static uint32_t size_at(const struct trace *trace, uint32_t process, uint64_t ad
 	return function ? function->size : 0;
 }
 
-void lines_place(const struct tree_instance *instance, const struct tree_event *event, uint64_t address,
-		 struct tree_text *out)
+void lines_place_at(const struct tree_instance *instance, const struct tree_event *event, uint64_t address, bool offset,
+		    struct tree_text *out)
 {
 	const struct trace *trace = instance->source.follow ? trace_follow_trace(instance->source.follow) : NULL;
 	const struct trace_thread *thread = trace ? trace_thread(trace, event->thread) : NULL;
@@ -137,11 +137,17 @@ void lines_place(const struct tree_instance *instance, const struct tree_event *
 	else
 		plus = NULL;
 	tree_text_string(out, name);
-	if (options_has(instance, OPTION_SYM_OFFSET))
+	if (offset)
 		put_offset(plus ? strtoull(plus + 1, NULL, 16) : 0,
 			   size_at(trace, thread->process, address, event->ticks), out);
 	if (options_has(instance, OPTION_SYM_ADDR))
 		put_address(address, out);
+}
+
+void lines_place(const struct tree_instance *instance, const struct tree_event *event, uint64_t address,
+		 struct tree_text *out)
+{
+	lines_place_at(instance, event, address, options_has(instance, OPTION_SYM_OFFSET), out);
 }
 
 void lines_caller(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out)
@@ -343,7 +349,7 @@ bool lines_next(struct tree_reading *reading, struct tree_instance *instance, st
 {
 	struct tree_event *event = next_event(reading, lines_store(reading, instance));
 
-	if (!event)
+	if (!event || (reading->consumes && details_awaited(instance, event)))
 		return false;
 	reading->index++;
 	put_missed(reading, &instance->store, event, out);

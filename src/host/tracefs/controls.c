@@ -257,6 +257,13 @@ static int set_option(struct tree_open *open, enum tree_option option, bool on, 
 	struct calltap_diag diag = {.column = -1};
 	int ret;
 
+	if (details_is_of(option) && options_has(open->instance, option) != on) {
+		options_set(open->instance, option, on);
+		ret = details_follow(open, text);
+		if (ret)
+			options_set(open->instance, option, !on);
+		return ret ? ret : (int)size;
+	}
 	options_set(open->instance, option, on);
 	if (option != OPTION_FUNC_STACK_TRACE && option != OPTION_USERSTACKTRACE)
 		return (int)size;

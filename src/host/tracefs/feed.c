@@ -114,7 +114,10 @@ static void on_close(void *ctx, struct callstack *stack, const struct call_close
 	if (frame->enter_known && took > instance->longest_ns && instance->source.taking.ns > instance->measured_ns &&
 	    is_kept(instance, instance->source.taking.ns))
 		instance->longest_ns = took;
-	put(instance, TREE_EXIT, frame->function, took, frame->depth, NULL);
+	put(instance, TREE_EXIT, frame->function, took, frame->depth,
+	    closed->how == CALL_RETURNED
+		    ? details_result(&instance->source, instance->source.taking.slot, frame->function)
+		    : NULL);
 }
 
 static const struct callstack_ops calls = {.on_enter = on_enter, .on_close = on_close};
@@ -315,6 +318,8 @@ static void take_record(struct tree_instance *instance, const struct trace *trac
 			put_frame(instance, record);
 			return;
 		}
+		if (details_take(instance, trace, record))
+			return;
 		name = trace_event_text(trace, record, text);
 		if (name && !strcmp(name, "mark"))
 			put(instance, TREE_MARK, TRACE_NONE, 0, 0, strdup(text));
@@ -328,6 +333,7 @@ static void take_record(struct tree_instance *instance, const struct trace *trac
 	}
 	if (callstack_feed(source->stack, record))
 		source->failed = true;
+	details_forget(source, source->taking.slot);
 }
 
 int source_open(struct tree_instance *instance)
@@ -535,6 +541,7 @@ void source_close(struct tree_instance *instance)
 	trace_follow_destroy(source->follow);
 	free(source->slots);
 	free(source->told);
+	details_clear(source);
 	free(source->repeats);
 	free(source->places);
 	for (struct tree_mark *mark = instance->marks, *next; mark; mark = next) {

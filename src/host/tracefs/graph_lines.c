@@ -12,6 +12,7 @@
 #define INDENT	   2
 #define PROC_WIDTH 14
 #define NAME_WIDTH 7
+#define ERROR_MAX  4095 /* MAX_ERRNO */
 
 /* Widths of columns above the flags of the latency format. */
 #define ABSTIME_COLUMN 16
@@ -138,6 +139,47 @@ static struct tree_event *exit_of_leaf(const struct tree_reading *reading, const
 		       : NULL;
 }
 
+/* " ret=-2", as the kernel prints it: in base 16, but for what looks like an error number; open: in front of it. */
+static bool put_result(const struct tree_instance *instance, const struct tree_event *left, const char *open,
+		       struct tree_text *out)
+{
+	struct details_head told;
+	int64_t error;
+
+	if (!options_has(instance, OPTION_FUNCGRAPH_RETVAL) || !details_head(&told, left))
+		return false;
+	tree_text_format(out, "%s ret=", open);
+	if (!told.has_number) {
+		tree_text_string(out, details_text(left));
+		return true;
+	}
+	error = told.number >> 32 ? (int64_t)told.number : (int32_t)told.number;
+	if (error < 0 && error >= -ERROR_MAX && !options_has(instance, OPTION_FUNCGRAPH_RETVAL_HEX))
+		tree_text_format(out, "%lld", (long long)error);
+	else
+		tree_text_format(out, "0x%llx", (unsigned long long)told.number);
+	return true;
+}
+
+/* The comment behind a call: where it returns to, and of one that has called nothing what it gave. */
+static void put_told(const struct tree_instance *instance, const struct tree_event *entry,
+		     const struct tree_event *leaf, struct tree_text *out)
+{
+	static const char open[] = " /*";
+	struct details_head told;
+	bool any = false;
+
+	if (options_has(instance, OPTION_FUNCGRAPH_RETADDR) && details_head(&told, entry) && told.has_number) {
+		tree_text_format(out, "%s <-", open);
+		lines_place_at(instance, entry, told.number, true, out);
+		any = true;
+	}
+	if (leaf)
+		any |= put_result(instance, leaf, any ? "" : open, out);
+	if (any)
+		tree_text_string(out, " */");
+}
+
 static void put_entry(struct tree_reading *reading, struct reading_slot *slot, struct tree_instance *instance,
 		      const struct tree_event *entry, struct tree_text *out)
 {
@@ -146,7 +188,10 @@ static void put_entry(struct tree_reading *reading, struct reading_slot *slot, s
 	put_duration(instance, leaf ? leaf->extra : UINT64_MAX, out);
 	tree_text_fill(out, ' ', (size_t)entry->depth * INDENT);
 	lines_function(instance, entry->function, out);
-	tree_text_string(out, leaf ? "();\n" : "() {\n");
+	tree_text_string(out, details_text(entry));
+	tree_text_string(out, leaf ? ";" : " {");
+	put_told(instance, entry, leaf, out);
+	tree_text_add(out, "\n", 1);
 	if (leaf && reading->consumes)
 		store_take(&instance->store, entry->next);
 	slot->passed = leaf ? entry->next : 0;
@@ -167,11 +212,12 @@ static void put_exit(struct reading_slot *slot, const struct tree_instance *inst
 	slot->depth = left->depth - 1;
 	put_duration(instance, left->extra, out);
 	tree_text_fill(out, ' ', (size_t)left->depth * INDENT);
-	if (known && !options_has(instance, OPTION_FUNCGRAPH_TAIL)) {
+	if (known && !options_has(instance, OPTION_FUNCGRAPH_TAIL) && !options_has(instance, OPTION_FUNCGRAPH_RETVAL)) {
 		tree_text_string(out, "}\n");
 	} else {
 		tree_text_string(out, "} /* ");
 		lines_function(instance, left->function, out);
+		put_result(instance, left, "", out);
 		tree_text_string(out, " */\n");
 	}
 	if (options_has(instance, OPTION_FUNCGRAPH_OVERRUN)) /* no stack of open calls is too small here */

@@ -1,5 +1,5 @@
 /*
- * Limits that the tracer function_graph alone has: depth, threshold and trees.
+ * Limits that the tracer function_graph alone has: depth, threshold and trees; and what calls tell (details.c).
  *
  * The kernel keeps them whatever the tracer is, and a session refuses them with another one.  So they are the session's
  * while its tracer is function_graph, and the tree's else.  Context: host.
@@ -60,6 +60,8 @@ static int take_away(struct tree_instance *instance, struct tree_words *changes)
 	for (unsigned i = 0; i < TREE_LIMITS && !ret; i++)
 		if (values[i].count)
 			ret = ask_add_change(changes, limits_keys[i], "=", "");
+	if (!ret && details_is_asked(instance))
+		ret = ask_add_change(changes, DETAILS_KEY, "=", "");
 	if (!ret)
 		ret = ask_change(instance, "current_tracer", changes);
 	for (unsigned i = 0; i < TREE_LIMITS; i++) {
@@ -81,6 +83,8 @@ static int give(struct tree_instance *instance, struct tree_words *changes)
 	for (unsigned i = 0; i < TREE_LIMITS && !ret; i++)
 		if (instance->kept[i].count)
 			ret = ask_add_values(changes, limits_keys[i], &instance->kept[i]);
+	if (!ret && details_is_asked(instance))
+		ret = details_add_changes(instance, changes);
 	if (!ret)
 		ret = ask_change(instance, "current_tracer", changes);
 	for (unsigned i = 0; i < TREE_LIMITS && !ret; i++)

@@ -39,15 +39,19 @@ static const struct {
 	[OPTION_FUNCGRAPH_DURATION] = {"funcgraph-duration", true, "function_graph"},
 	[OPTION_FUNCGRAPH_ABSTIME] = {"funcgraph-abstime", false, "function_graph"},
 	[OPTION_FUNCGRAPH_TAIL] = {"funcgraph-tail", false, "function_graph"},
+	[OPTION_FUNCGRAPH_RETVAL] = {"funcgraph-retval", false, "function_graph"},
+	[OPTION_FUNCGRAPH_RETVAL_HEX] = {"funcgraph-retval-hex", false, "function_graph"},
+	[OPTION_FUNCGRAPH_RETADDR] = {"funcgraph-retaddr", false, "function_graph"},
+	[OPTION_FUNCGRAPH_ARGS] = {"funcgraph-args", false, "function_graph"},
 	[OPTION_GRAPH_TIME] = {"graph-time", true, "function_graph"},
 };
 
-uint32_t options_default(void)
+uint64_t options_default(void)
 {
-	uint32_t options = 0;
+	uint64_t options = 0;
 
 	for (unsigned i = 0; i < TREE_OPTIONS; i++)
-		options |= table[i].on ? 1u << i : 0;
+		options |= table[i].on ? (uint64_t)1 << i : 0;
 	return options;
 }
 
@@ -63,7 +67,7 @@ bool options_is_listed(enum tree_option option, const char *tracer)
 
 void options_set(struct tree_instance *instance, enum tree_option option, bool on)
 {
-	instance->options = (instance->options & ~(1u << option)) | (on ? 1u << option : 0);
+	instance->options = (instance->options & ~((uint64_t)1 << option)) | (on ? (uint64_t)1 << option : 0);
 	if (option == OPTION_FUNC_NO_REPEATS) {
 		free(instance->source.repeats);
 		instance->source.repeats = NULL;

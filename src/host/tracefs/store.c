@@ -68,6 +68,9 @@ size_t store_text_size(const struct tree_event *event)
 		return event->extra;
 	case TREE_REPEATS:
 		return sizeof(uint64_t);
+	case TREE_ENTRY:
+	case TREE_EXIT:
+		return details_size(event);
 	case TREE_STACK:
 	case TREE_USER_STACK:
 		return event->extra * sizeof(uint64_t);
@@ -83,6 +86,11 @@ size_t store_size(const struct tree_event *event)
 	return payload ? 4 + payload + (payload > STORE_SMALL_MAX ? 4 : 0) : 0;
 }
 
+size_t store_room(const struct tree_event *event)
+{
+	return store_size(event) + (event->kind == TREE_ENTRY || event->kind == TREE_EXIT ? details_size(event) : 0);
+}
+
 struct tree_event *store_at(const struct tree_store *store, uint64_t number)
 {
 	return store->ring && number >= store->first && number < store->end ? &store->ring[number & (store->room - 1)]
@@ -94,8 +102,8 @@ static void leave(struct tree_store *store, struct tree_event *event)
 {
 	struct store_cpu *cpu = &store->cpus[event->cpu];
 
-	store->bytes -= store_size(event);
-	cpu->bytes -= store_size(event);
+	store->bytes -= store_room(event);
+	cpu->bytes -= store_room(event);
 	cpu->entries -= event->kind != TREE_LOST;
 	store->entries -= event->kind != TREE_LOST;
 	event->taken = true;
@@ -225,7 +233,7 @@ static void chain(struct tree_store *store, const struct tree_event *event, uint
 
 void store_add(struct tree_store *store, struct tree_event *event)
 {
-	uint64_t size = store_size(event);
+	uint64_t size = store_room(event);
 
 	if (!store->end)
 		store->first = store->end = 1;
@@ -251,6 +259,16 @@ void store_add(struct tree_store *store, struct tree_event *event)
 	store->entries += event->kind != TREE_LOST;
 	if (event->kind == TREE_LOST)
 		store->cpus[event->cpu].dropped += event->extra;
+}
+
+void store_tell(struct tree_store *store, struct tree_event *event, char *text)
+{
+	uint64_t before = store_room(event);
+
+	free(event->text);
+	event->text = text;
+	store->bytes += store_room(event) - before;
+	store->cpus[event->cpu].bytes += store_room(event) - before;
 }
 
 void store_limit(struct tree_store *store, uint64_t bytes_max)

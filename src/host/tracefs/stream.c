@@ -118,22 +118,23 @@ int stream_write_trace(struct tree_open *open, const char *text, size_t size)
 	return (int)size;
 }
 
-/* Has the store events of the CPU that nobody has consumed? */
-static bool has_events(const struct tree_store *store, uint32_t cpu)
+/* Is there an event of the CPU that nobody has consumed, and that can be? */
+static bool has_events(const struct tree_instance *instance, uint32_t cpu)
 {
-	if (cpu == READING_ALL)
-		return store->first < store->end;
-	return cpu < store->cpu_count && store->cpus[cpu].first;
+	const struct tree_store *store = &instance->store;
+	uint64_t oldest = cpu == READING_ALL ? store->first : cpu < store->cpu_count ? store->cpus[cpu].first : 0;
+	const struct tree_event *event = oldest ? store_at(store, oldest) : NULL;
+
+	return event && !details_awaited(instance, event);
 }
 
 bool stream_is_ready(struct tree_open *open)
 {
 	struct tree_instance *instance = open->instance;
-	const struct tree_store *store = &instance->store;
 
 	if (open->row->stream == STREAM_TRACE)
 		return open->reading.begun || open->reading.snapshot || source_known_ns(instance) >= open->since_ns;
-	if (open->text.used || has_events(store, open->reading.cpu) || instance->source.ended)
+	if (open->text.used || has_events(instance, open->reading.cpu) || instance->source.ended)
 		return true;
 	return open->read_any && source_known_ns(instance) >= open->since_ns && !ask_is_tracing(instance);
 }

@@ -66,8 +66,8 @@ void tree_words_clear(struct tree_words *words);
 
 enum tree_kind {
 	TREE_CALL,  /* tracer function: `extra` is the address in the caller */
-	TREE_ENTRY, /* tracer function_graph */
-	TREE_EXIT,  /* `extra` is the call's duration in ns, UINT64_MAX = its entry is not known */
+	TREE_ENTRY, /* tracer function_graph; `text` is a struct details_head and a text, or NULL */
+	TREE_EXIT,  /* likewise; `extra` is the call's duration in ns, UINT64_MAX = its entry is not known */
 	TREE_LOST,  /* `extra` records are missing here, 0 = their number is not known */
 	TREE_MARK,  /* `text`; `extra` is 1 where it is a stack */
 	TREE_FRAME, /* of a gate: the innermost open call's frame lies at `extra` */
@@ -84,7 +84,7 @@ struct tree_event {
 	uint64_t extra;
 	uint64_t next;	   /* number of the slot's next event, 0 = there is none yet */
 	uint64_t next_cpu; /* likewise of the CPU's */
-	char *text;	   /* of a MARK, DATA or stack, the event's own; else NULL */
+	char *text;	   /* the event's own, by its kind; else NULL */
 	uint32_t slot;
 	uint32_t thread;   /* of the trace */
 	uint32_t function; /* id in the trace */
@@ -136,6 +136,8 @@ struct tree_open;
  */
 size_t store_payload(const struct tree_event *event);
 size_t store_size(const struct tree_event *event);
+/* As store_size(), with what the tree knows besides (details.c). */
+size_t store_room(const struct tree_event *event);
 /* The kernel's id of the event's kind. */
 unsigned store_type(const struct tree_event *event);
 /* Bytes of the event's text. */
@@ -147,6 +149,8 @@ uint64_t store_last_ns(const struct tree_event *event);
 void store_add(struct tree_store *store, struct tree_event *event);
 /* NULL: there is none of that number. */
 struct tree_event *store_at(const struct tree_store *store, uint64_t number);
+/* An event that is there, and not consumed, gets a text, which is taken over. */
+void store_tell(struct tree_store *store, struct tree_event *event, char *text);
 /* An event is consumed. */
 void store_take(struct tree_store *store, uint64_t number);
 /* Somebody consumes the events of a CPU, or of READING_ALL, or waits for some. */
@@ -201,6 +205,12 @@ struct tree_repeats {
 	bool known;
 };
 
+/* The result of the call that ends with the slot's next record (details.c). */
+struct details_result {
+	char *text; /* NULL = there is none */
+	uint32_t function;
+};
+
 struct tree_source {
 	int memory;	/* the file that the session writes; -1 = none */
 	int connection; /* which the session's instance lasts as long as; -1 = it is the session's first */
@@ -210,6 +220,8 @@ struct tree_source {
 	size_t slot_count;
 	uint64_t *told; /* by the trace's threads: lost records that LOST events have told of */
 	size_t told_count;
+	struct details_result *results; /* by slot */
+	size_t result_count;
 	struct tree_repeats *repeats; /* by slot, for func-no-repeats */
 	size_t repeat_count;
 	struct trace_place *places; /* by function: where it lies, as it was looked up last */
@@ -268,7 +280,7 @@ struct tree_instance {
 	uint32_t pauses;	 /* open files for which nothing is kept (pause-on-trace) */
 	uint64_t pause_ns;	 /* events later than that, up to resume_ns, are left out; both 0 = none */
 	uint64_t resume_ns;	 /* UINT64_MAX while there are pauses */
-	uint32_t options;	 /* bits by the table of options.c */
+	uint64_t options;	 /* bits by the table of options.c */
 	uint32_t clock;		 /* by the table of controls.c */
 	uint32_t percent;	 /* buffer_percent */
 	uint32_t page_bytes;	 /* of a sub-buffer of trace_pipe_raw */
@@ -441,17 +453,21 @@ enum tree_option {
 	OPTION_FUNCGRAPH_DURATION,
 	OPTION_FUNCGRAPH_ABSTIME,
 	OPTION_FUNCGRAPH_TAIL,
+	OPTION_FUNCGRAPH_RETVAL,
+	OPTION_FUNCGRAPH_RETVAL_HEX,
+	OPTION_FUNCGRAPH_RETADDR,
+	OPTION_FUNCGRAPH_ARGS,
 	OPTION_GRAPH_TIME,
 	TREE_OPTIONS
 };
 
-uint32_t options_default(void);
+uint64_t options_default(void);
 const char *options_name(enum tree_option option);
 /* Does trace_options list it while that is the instance's tracer? */
 bool options_is_listed(enum tree_option option, const char *tracer);
 static inline bool options_has(const struct tree_instance *instance, enum tree_option option)
 {
-	return instance->options & 1u << option;
+	return instance->options & (uint64_t)1 << option;
 }
 void options_set(struct tree_instance *instance, enum tree_option option, bool on);
 
@@ -482,6 +498,41 @@ void source_put_stack(struct tree_instance *instance, const struct tree_event *c
 /* A mark, or data, by a thread of the system, as of now; takes text over. */
 int source_mark(struct tree_instance *instance, pid_t tid, enum tree_kind kind, char *text, size_t size)
 	__attribute__((warn_unused_result));
+
+/*
+ * details.c: what calls are made with, and what they give, as the options funcgraph-args, -retval and -retaddr show it.
+ * It is the text of an ENTRY or EXIT: a head, which has a number, and behind it a text that ends with a NUL.
+ */
+struct details_head {
+	uint64_t number; /* of an ENTRY: the address that the call returns to; of an EXIT: the result */
+	bool has_number, has_text;
+};
+/* The event has no text: false.  Else its head. */
+bool details_head(struct details_head *head, const struct tree_event *event);
+/* What an ENTRY tells of arguments, "(a=1, b=0x2)", or an EXIT of a result that is no number. */
+const char *details_text(const struct tree_event *event);
+size_t details_size(const struct tree_event *event);
+/* The record tells of the thread's innermost call: true = it was taken. */
+bool details_take(struct tree_instance *instance, const struct trace *trace, const struct trace_event *record);
+/* The result of the slot's call of this function, which ends now, for the event's text; NULL: none is known. */
+char *details_result(struct tree_source *source, uint32_t slot, uint32_t function);
+/* The slot has made another record: no call ends with the result that is known. */
+void details_forget(struct tree_source *source, uint32_t slot);
+void details_clear(struct tree_source *source);
+/* Is the event the entry of a call of which arguments may come yet?  Nobody is to consume it before. */
+bool details_awaited(const struct tree_instance *instance, const struct tree_event *event);
+/* Add the changes by which the session records what options ask for. */
+int details_add_changes(const struct tree_instance *instance, struct tree_words *changes)
+	__attribute__((warn_unused_result));
+#define DETAILS_KEY "registers" /* of the session's setting */
+/* Does some option ask for anything? */
+bool details_is_asked(const struct tree_instance *instance);
+/* The instance is not the session's first one: no option asks for anything from now on. */
+void details_drop(struct tree_instance *instance);
+/* Is the option about what the session records of calls? */
+bool details_is_of(enum tree_option option);
+/* Such an option has changed: -errno, which is in error_log. */
+int details_follow(struct tree_open *open, const char *written) __attribute__((warn_unused_result));
 
 /* begin.c: the session's instance behind a directory. */
 int begin_instance(struct tree_instance *instance, const char *const *words, size_t count, struct calltap_diag *diag)
@@ -612,7 +663,9 @@ static inline const char *lines_task(const struct tree_slot *slot)
 }
 /* The name of the function that a CALL comes from, by the trace or by the object's file. */
 void lines_caller(const struct tree_instance *instance, const struct tree_event *event, struct tree_text *out);
-/* Likewise at any address of the event's process. */
+/* Likewise at any address of the event's process; offset: with the place in the function, as with sym-offset. */
+void lines_place_at(const struct tree_instance *instance, const struct tree_event *event, uint64_t address, bool offset,
+		    struct tree_text *out);
 void lines_place(const struct tree_instance *instance, const struct tree_event *event, uint64_t address,
 		 struct tree_text *out);
 /* A TREE_STACK or TREE_USER_STACK, without the end of its last line. */

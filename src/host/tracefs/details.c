@@ -1,0 +1,321 @@
+/*
+ * What calls are made with, and what they give: the options funcgraph-args, funcgraph-retval and funcgraph-retaddr.
+ *
+ * The session records values of calls where its setting `registers` says so (host/values/registers.c): an EVENT behind
+ * a call's ENTRY, and one in front of its EXIT, with the same times.  Here they become what the kernel prints.
+ * Callers: feed.c as records come in, graph_lines.c, store.c, and controls.c and limits.c where options or the tracer
+ * change.  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tree.h"
+
+#define AWAITED_NS 1000000u  /* after a call's entry at the most its arguments are recorded */
+#define CALLER	   "$caller" /* the field with the address that a call returns to */
+
+static const struct {
+	enum tree_option option;
+	const char *word; /* of the session's setting */
+} asked[] = {
+	{OPTION_FUNCGRAPH_ARGS, "args"}, {OPTION_FUNCGRAPH_RETVAL, "result"}, {OPTION_FUNCGRAPH_RETADDR, "caller"}};
+
+#define ASKED (sizeof(asked) / sizeof(asked[0]))
+
+bool details_is_of(enum tree_option option)
+{
+	for (size_t i = 0; i < ASKED; i++)
+		if (asked[i].option == option)
+			return true;
+	return false;
+}
+
+bool details_is_asked(const struct tree_instance *instance)
+{
+	for (size_t i = 0; i < ASKED; i++)
+		if (options_has(instance, asked[i].option))
+			return true;
+	return false;
+}
+
+void details_drop(struct tree_instance *instance)
+{
+	for (size_t i = 0; i < ASKED; i++)
+		options_set(instance, asked[i].option, false);
+}
+
+int details_add_changes(const struct tree_instance *instance, struct tree_words *changes)
+{
+	int ret = ask_add_change(changes, DETAILS_KEY, "=", "");
+
+	for (size_t i = 0; i < ASKED && !ret; i++)
+		if (options_has(instance, asked[i].option))
+			ret = ask_add_change(changes, DETAILS_KEY, "+=", asked[i].word);
+	return ret;
+}
+
+int details_follow(struct tree_open *open, const char *written)
+{
+	struct tree_instance *instance = open->instance;
+	struct tree_words changes = {0};
+	int ret;
+
+	if (instance->session_name[0] && details_is_asked(instance))
+		return control_refuse(open, -EINVAL,
+				      "values are recorded by a session's first instance alone: they are at the top "
+				      "level of a tree whose process nobody else traces",
+				      written, 0);
+	if (!ask_is_graph(instance))
+		return 0; /* until the tracer is that one */
+	ret = details_add_changes(instance, &changes);
+	if (!ret)
+		ret = ask_change(instance, options_name(open->option), &changes);
+	tree_words_clear(&changes);
+	return ret;
+}
+
+bool details_head(struct details_head *head, const struct tree_event *event)
+{
+	if (!event->text)
+		return false;
+	memcpy(head, event->text, sizeof(*head));
+	return true;
+}
+
+const char *details_text(const struct tree_event *event)
+{
+	struct details_head head;
+
+	return details_head(&head, event) && head.has_text ? event->text + sizeof(head) : "()";
+}
+
+size_t details_size(const struct tree_event *event)
+{
+	return event->text ? sizeof(struct details_head) + strlen(event->text + sizeof(struct details_head)) + 1 : 0;
+}
+
+/* A text of an event; NULL: there is no memory. */
+static char *make(const struct details_head *head, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *made = malloc(sizeof(*head) + size);
+
+	if (!made)
+		return NULL;
+	memcpy(made, head, sizeof(*head));
+	memcpy(made + sizeof(*head), text, size);
+	return made;
+}
+
+/* The event that is being taken in. */
+struct taken {
+	const struct trace *trace;
+	const struct trace_event *record;
+	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
+	size_t used;
+	bool faults; /* something could not be read */
+};
+
+static void read_bytes(struct taken *taken)
+{
+	uint32_t type = calltap_event_type(taken->record->id);
+
+	memset(taken->bytes, 0, sizeof(taken->bytes));
+	taken->used = trace_event_bytes(taken->record, taken->bytes);
+	for (uint32_t i = 0; i < trace_format_fields(taken->trace, type); i++) {
+		const struct trace_field *field = trace_format_field(taken->trace, type, i);
+		uint32_t faults = 0;
+
+		if (!(field->flags & CALLTAP_FIELD_FAULTS) || field->offset + sizeof(faults) > taken->used)
+			continue;
+		memcpy(&faults, taken->bytes + field->offset, sizeof(faults));
+		taken->faults |= faults != 0;
+	}
+}
+
+/* An integer, an address or the like, with 64 bits; false: the field is none. */
+static bool read_number(const struct taken *taken, const struct trace_field *field, uint64_t *number)
+{
+	const uint32_t others = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING | CALLTAP_FIELD_GROUP | CALLTAP_FIELD_FLOAT |
+				CALLTAP_FIELD_GUARD | CALLTAP_FIELD_VARIANT | CALLTAP_FIELD_ELEMENT;
+	unsigned unused = 8 * (8 - field->size) % 64;
+
+	if (taken->faults || field->flags & others || !field->size || field->size > sizeof(*number) ||
+	    field->offset + field->size > taken->used)
+		return false;
+	*number = 0;
+	memcpy(number, taken->bytes + field->offset, field->size);
+	if (field->flags & CALLTAP_FIELD_SIGNED)
+		*number = (uint64_t)((int64_t)(*number << unused) >> unused);
+	return true;
+}
+
+/* Is the field a member of the structure that is called so? */
+static bool is_member(const struct trace_field *field, const struct trace_field *group)
+{
+	size_t length = group ? strlen(group->name) : 0;
+
+	return group && !strncmp(field->name, group->name, length) && field->name[length] == '.';
+}
+
+static bool is_value(const struct trace_field *field)
+{
+	return !(field->flags & (CALLTAP_FIELD_FUNCTION | CALLTAP_FIELD_FAULTS | CALLTAP_FIELD_ELEMENT));
+}
+
+/* One argument: numbers with a sign, and of enumerations, in base 10, all others in base 16. */
+static void put_argument(const struct taken *taken, const struct trace_field *field, struct tree_text *out)
+{
+	char text[TRACE_EVENT_TEXT];
+	uint64_t number;
+
+	if (!strcmp(field->name, "...")) {
+		tree_text_string(out, "...");
+		return;
+	}
+	if (field->name[0])
+		tree_text_format(out, "%s=", field->name);
+	if (!read_number(taken, field, &number))
+		tree_text_string(out, trace_event_value(taken->trace, taken->record, field->name, text) ? text : "?");
+	else if (field->flags & (CALLTAP_FIELD_SIGNED | CALLTAP_FIELD_ENUM))
+		tree_text_format(out, "%lld", (long long)number);
+	else
+		tree_text_format(out, "0x%llx", (unsigned long long)number);
+}
+
+/* "(a=1, b=0x2)", and the caller; NULL: the event tells nothing, or there is no memory. */
+static char *make_arguments(const struct taken *taken)
+{
+	uint32_t type = calltap_event_type(taken->record->id), count = 0;
+	const struct trace_field *group = NULL;
+	struct details_head head = {0};
+	struct tree_text out = {0};
+	char *made = NULL;
+
+	tree_text_string(&out, "(");
+	for (uint32_t i = 0; i < trace_format_fields(taken->trace, type); i++) {
+		const struct trace_field *field = trace_format_field(taken->trace, type, i);
+
+		if (!is_value(field) || is_member(field, group))
+			continue;
+		group = field;
+		if (!strcmp(field->name, CALLER)) {
+			head.has_number = read_number(taken, field, &head.number);
+			continue;
+		}
+		tree_text_string(&out, count++ ? ", " : "");
+		put_argument(taken, field, &out);
+	}
+	head.has_text = count != 0;
+	tree_text_add(&out, ")", 2);
+	if (!out.failed && (head.has_text || head.has_number))
+		made = make(&head, out.bytes);
+	tree_text_clear(&out);
+	return made;
+}
+
+/* The result; NULL as above. */
+static char *make_result(const struct taken *taken)
+{
+	uint32_t type = calltap_event_type(taken->record->id), count = 0;
+	const struct trace_field *group = NULL, *first = NULL;
+	struct details_head head = {0};
+	char text[TRACE_EVENT_TEXT];
+
+	for (uint32_t i = 0; i < trace_format_fields(taken->trace, type); i++) {
+		const struct trace_field *field = trace_format_field(taken->trace, type, i);
+
+		if (!is_value(field) || is_member(field, group))
+			continue;
+		group = field;
+		first = count++ ? first : field;
+	}
+	if (!first)
+		return NULL;
+	head.has_number = count == 1 && read_number(taken, first, &head.number);
+	/* As the register has it: an int's upper half is of no meaning. */
+	if (head.has_number && first->size <= sizeof(uint32_t))
+		head.number = (uint32_t)head.number;
+	if (head.has_number)
+		return make(&head, "");
+	head.has_text = trace_event_text(taken->trace, taken->record, text) != NULL;
+	return head.has_text ? make(&head, text) : NULL;
+}
+
+/* The entry of the call that the record is of, the slot's last event; NULL: it is not there, or was consumed. */
+static struct tree_event *last_entry(struct tree_instance *instance, uint32_t function)
+{
+	struct tree_store *store = &instance->store;
+	uint32_t slot = instance->source.taking.slot;
+	struct tree_event *entry = slot < store->slot_count ? store_at(store, store->slots[slot].last) : NULL;
+
+	return entry && entry->kind == TREE_ENTRY && entry->function == function && !entry->taken ? entry : NULL;
+}
+
+static void keep_result(struct tree_source *source, uint32_t function, char *text)
+{
+	const uint32_t slot = source->taking.slot;
+	struct details_result *results = tree_grown(source->results, &source->result_count, slot, sizeof(*results));
+
+	if (!results) {
+		free(text);
+		return;
+	}
+	source->results = results;
+	free(results[slot].text);
+	results[slot] = (struct details_result){text, function};
+}
+
+bool details_take(struct tree_instance *instance, const struct trace *trace, const struct trace_event *record)
+{
+	struct taken taken = {.trace = trace, .record = record};
+	enum trace_role role = trace_event_role(trace, record);
+	struct tree_event *entry;
+	uint32_t function;
+
+	if (role == TRACE_ITSELF)
+		return false;
+	read_bytes(&taken);
+	function = trace_event_function(trace, record);
+	if (role == TRACE_RESULT) {
+		keep_result(&instance->source, function, make_result(&taken));
+		return true;
+	}
+	entry = last_entry(instance, function);
+	if (entry)
+		store_tell(&instance->store, entry, make_arguments(&taken));
+	return true;
+}
+
+char *details_result(struct tree_source *source, uint32_t slot, uint32_t function)
+{
+	struct details_result *result = slot < source->result_count ? &source->results[slot] : NULL;
+	char *text = result && result->function == function ? result->text : NULL;
+
+	if (text)
+		result->text = NULL;
+	return text;
+}
+
+void details_forget(struct tree_source *source, uint32_t slot)
+{
+	if (slot >= source->result_count)
+		return;
+	free(source->results[slot].text);
+	source->results[slot].text = NULL;
+}
+
+void details_clear(struct tree_source *source)
+{
+	for (uint32_t slot = 0; slot < source->result_count; slot++)
+		details_forget(source, slot);
+	free(source->results);
+}
+
+bool details_awaited(const struct tree_instance *instance, const struct tree_event *event)
+{
+	return event->kind == TREE_ENTRY && !event->text && !event->next &&
+	       (options_has(instance, OPTION_FUNCGRAPH_ARGS) || options_has(instance, OPTION_FUNCGRAPH_RETADDR)) &&
+	       source_known_ns(instance) < event->ns + AWAITED_NS;
+}
