@@ -450,6 +450,31 @@ static __attribute__((noinline)) bool record_exit_values(const struct probe_hand
 	return false;
 }
 
+/* What a call is made with, behind its CALL: no return is waited for. */
+static __attribute__((noinline)) void record_call_values(const struct probe_handled *handled, uint64_t slot,
+							 uint32_t word, uint64_t caller)
+{
+	const struct probe_call_state call = {
+		&handled->call.registers, slot,	 caller,
+		frames_id(word),	  false, probe_frame_of(&handled->call.registers)};
+	struct probe_thread *thread = probe_self();
+	struct probe_run run;
+
+	if (probe_can_record(thread) && probe_program_run(&run, &call) == CALLTAP_VERDICT_RECORD)
+		probe_program_record_call(thread, &run);
+}
+
+/* The record of the tracer function. */
+static void record_call(struct probe_handled *handled, uint64_t slot, uint32_t word)
+{
+	uint64_t caller = caller_of(slot, *return_of(handled));
+
+	probe_call(caller, word);
+	if (handled->wants & CALLTAP_HANDLED_VALUES)
+		record_call_values(handled, slot, word, caller);
+	handled->wants &= ~(CALLTAP_HANDLED_CALL | CALLTAP_HANDLED_VALUES);
+}
+
 int probe_handled_entered(struct probe_handled *handled)
 {
 	uint32_t word = probe_instances_word(word_of(handled), handled->wants);
@@ -457,8 +482,7 @@ int probe_handled_entered(struct probe_handled *handled)
 	int refused = 1;
 
 	if (handled->wants & CALLTAP_HANDLED_CALL)
-		probe_call(caller_of(slot, *return_of(handled)), word);
-	handled->wants &= ~CALLTAP_HANDLED_CALL;
+		record_call(handled, slot, word);
 	if ((handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_CALL) {
 		if (handled->wants & CALLTAP_HANDLED_INSTANCES && probe_can_record(probe_self()))
 			probe_instances_call(probe_self(), word, caller_of(slot, *return_of(handled)));

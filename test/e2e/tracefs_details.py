@@ -183,6 +183,62 @@ def callers(case):
         expect("<-" not in tree.read("trace"), "callers without the option")
 
 
+def consumed(case):
+    """Who consumes events gets no call without its values, whichever way the call took, and as soon as it would else."""
+    with shown(case) as tree:
+        tree.write("set_graph_function", "give_outer\ngive_point\n")
+        for option in ("funcgraph-args", "funcgraph-retval", "funcgraph-retaddr"):
+            tree.write("options/" + option, "1\n")
+        tree.write("current_tracer", "function_graph\n")
+        lines = []
+        with open(tree.path("trace_pipe"), "rb", buffering=0) as file:
+            until("lines", lambda: lines.extend(file.read(1 << 16).decode().splitlines()) or len(lines) > 2000)
+        for line in lines:
+            call = LINE.match(line)
+            expect(call or LEAVE.match(line), f"no kernel prints {line!r}")
+            if call and not re.fullmatch(r"\(\w+=.*\)|\(\)", call[3]) or call and (call[3] == "()") != (call[2] == "give_error"):
+                expect(False, f"arguments are missing: {line!r}")
+            expect(not call or " <-" in line, f"the caller is missing: {line!r}")
+            expect("ret=" in line or line.endswith(("} ", "*/")) and " { /* <-" in line, f"the result is missing: {line!r}")
+
+
+def of_function(case):
+    """func-args: arguments of the tracer function's calls, in `trace` and trace_pipe, whenever the option is set."""
+    wanted = ARGUMENTS | {"give_number": "number=-5000|number=12"}
+    line = re.compile(r": (\w+)(\(.*\))? <-(\w+)$")
+    with shown(case) as tree:
+        tree.write("options/func-args", "1\n")
+        tree.write("current_tracer", "function\n")
+        with open(tree.path("trace_pipe"), "rb", buffering=0) as file:
+            lines = []
+            until("lines", lambda: lines.extend(file.read(1 << 16).decode().splitlines()) or len(lines) > 1000)
+        until("calls", lambda: tree.read("trace").count("give_outer") > 6)
+        tree.write("tracing_on", "0\n")
+        lines += [text for text in tree.read("trace").splitlines() if not text.startswith("#")]
+        found = {}
+        for text in lines:
+            call = line.search(text)
+            expect(call and call[2], f"no arguments: {text!r}")
+            found.setdefault(call[1], set()).add(call[2][1:-1])
+        expect(found.pop("give_text") != {""} and found.pop("give_null") != {""}, f"{found}")
+        expect(found == {name: set(text.split("|")) for name, text in wanted.items()}, f"{found}")
+        expect(any(text.endswith(": give_error() <-give_outer") for text in lines), f"{lines[:9]}")
+        expect(tree.read("current_tracer") == "function\n", "another tracer")
+        tree.write("options/func-args", "0\n")
+        tree.write("trace", "\n")
+        tree.write("tracing_on", "1\n")
+        until("calls", lambda: tree.read("trace").count("give_outer <-") > 6)
+        expect("(" not in tree.read("trace").split("FUNCTION\n")[1].replace("( ", ""), "arguments without the option")
+        tree.write("options/func-args", "1\n")
+        until("arguments", lambda: "give_outer(number=12) <-" in tree.read("trace"))
+        for other in ("func-no-repeats", "func_stack_trace", "userstacktrace"):
+            tree.refuses(errno.EINVAL, "options/" + other, "1\n")
+            expect(tree.read("options/" + other) == "0\n", "it is on")
+        tree.write("current_tracer", "function_graph\n")
+        expect(not any(text for _, text, _ in record(tree)), "arguments of the other tracer")
+        tree.write("current_tracer", "nop\n")
+
+
 def untyped(case):
     """Without debug information results are the register as it is, calls have no arguments, and callers are known."""
     with shown(case, strip=True) as tree:
@@ -194,6 +250,10 @@ def untyped(case):
         expect(results["give_point"] == {"0xfffffffc00000003"}, f"{results}")
         expect(not any(text for _, text, _ in found), "arguments without types")
         expect(all("<-" in comment for _, text, comment in found if text is not None), f"{found[:20]}")
+        tree.write("options/func-args", "1\n")
+        tree.write("current_tracer", "function\n")
+        tree.write("tracing_on", "1\n")
+        until("calls", lambda: tree.read("trace").count("give_sum() <-") > 6)
         expect(tree.read("error_log") == "", tree.read("error_log"))
 
 
@@ -201,7 +261,7 @@ def refused(case):
     """What other instances have not, and limits that do not go with values, are errors with a sentence."""
     with shown(case) as tree:
         os.mkdir(tree.path("instances/one"))
-        for option in ("funcgraph-retval", "funcgraph-args", "funcgraph-retaddr"):
+        for option in ("funcgraph-retval", "funcgraph-args", "funcgraph-retaddr", "func-args"):
             tree.refuses(errno.EINVAL, "instances/one/options/" + option, "1\n")
             expect(tree.read("instances/one/options/" + option) == "0\n", "it is on")
         expect("first instance alone" in tree.read("error_log"), tree.read("error_log"))
@@ -230,6 +290,8 @@ SINGLE = {
     "tracefs-details-switched": switched,
     "tracefs-args": arguments,
     "tracefs-retaddr": callers,
+    "tracefs-func-args": of_function,
+    "tracefs-details-consumed": consumed,
     "tracefs-details-untyped": untyped,
     "tracefs-details-refused": refused,
 }

@@ -74,9 +74,9 @@ static unsigned features_of(const struct record_options *options, bool emulated)
 	       (options->buffer_dir ? FILES : 0) | (options->tracer->has_exit ? 0 : NO_EXITS) |
 	       (options->tracer->counts ? COUNTERS : 0) | (options->mode != CALLTAP_MODE_PROFILE ? RECORDS : 0) |
 	       (options->mode != CALLTAP_MODE_OVERWRITE ? NO_HISTORY : 0) | (emulated ? EMULATED : 0) |
-	       (options->values ? VALUES : 0) | (values_tell(options->values) ? TELLING : 0) |
-	       (options->threshold_ns ? THRESHOLD : 0) | (options->adaptive ? ADAPTIVE : 0) |
-	       (options->adaptive && options->tracer->counts ? ESTIMATES : 0) |
+	       (options->values && (options->tracer->has_exit || !values_of_calls(options->values)) ? VALUES : 0) |
+	       (values_tell(options->values) ? TELLING : 0) | (options->threshold_ns ? THRESHOLD : 0) |
+	       (options->adaptive ? ADAPTIVE : 0) | (options->adaptive && options->tracer->counts ? ESTIMATES : 0) |
 	       (options->adaptive && options->mode == CALLTAP_MODE_OVERWRITE ? LEFT_BEHIND : 0);
 }
 

@@ -22,7 +22,7 @@
 
 static bool has_values(const struct tracer *tracer)
 {
-	return tracer && tracer->has_exit && !tracer->counts;
+	return tracer && tracer->patches && !tracer->counts;
 }
 
 /* next: the tracer that comes with the change; whether values go with the one that is there then is asked later. */

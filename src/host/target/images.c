@@ -168,6 +168,16 @@ static uint16_t dispatch_flags(const struct images *images)
 	return CALLTAP_SITE_HANDLED | (exits ? 0 : CALLTAP_SITE_CALL);
 }
 
+/* Likewise where calls of the tracer function tell what they are made with, and nothing waits for their returns. */
+static uint16_t call_flags(const struct images *images, uint64_t slots)
+{
+	bool exits = images->tracer->has_exit || slots ||
+		     (handlers_any(images->handlers) && handlers_any_exit(images->handlers)) ||
+		     watch_of(images->watch, 0);
+
+	return dispatch_flags(images) | (exits ? 0 : CALLTAP_SITE_CALL);
+}
+
 static uint32_t record_bits(uint16_t flags)
 {
 	static const struct {
@@ -317,7 +327,7 @@ static struct verdict judge_by(const struct images *images, const struct image *
 	if (slots || tells || (image->dispatched && any && (recorded || waits))) {
 		verdict.who = slots | (recorded || waits ? record_bits(verdict.flags | among_brief(images)) : 0) |
 			      (tells ? CALLTAP_HANDLED_VALUES : 0);
-		verdict.flags = dispatch_flags(images);
+		verdict.flags = tells ? call_flags(images, slots) : dispatch_flags(images);
 	} else if (!verdict.on && (images->serve || any)) {
 		verdict.flags = dispatch_flags(images); /* a handler may come to it */
 	}

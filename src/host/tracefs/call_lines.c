@@ -326,6 +326,8 @@ static void put_event(struct tree_reading *reading, struct tree_instance *instan
 		lines_stack(instance, event, out);
 	} else {
 		put_function(instance, event, out);
+		if (event->kind == TREE_CALL && (event->text || event->depth))
+			tree_text_string(out, details_text(event));
 		if (options_has(instance, OPTION_PRINT_PARENT)) {
 			tree_text_string(out, " <-");
 			lines_caller(instance, event, out);

@@ -254,17 +254,18 @@ int control_read_options(struct tree_open *open, struct tree_text *out)
 
 static int set_option(struct tree_open *open, enum tree_option option, bool on, const char *text, size_t size)
 {
+	const bool before = options_has(open->instance, option);
 	struct calltap_diag diag = {.column = -1};
 	int ret;
 
-	if (details_is_of(option) && options_has(open->instance, option) != on) {
-		options_set(open->instance, option, on);
-		ret = details_follow(open, text);
-		if (ret)
-			options_set(open->instance, option, !on);
-		return ret ? ret : (int)size;
-	}
 	options_set(open->instance, option, on);
+	ret = on ? details_check(open, text) : 0;
+	if (!ret && details_is_of(option) && on != before)
+		ret = details_follow(open);
+	if (ret) {
+		options_set(open->instance, option, before);
+		return ret;
+	}
 	if (option != OPTION_FUNC_STACK_TRACE && option != OPTION_USERSTACKTRACE)
 		return (int)size;
 	ret = func_stacks_follow(open->instance, &diag);

@@ -1,8 +1,9 @@
 /*
- * What calls are made with, and what they give: the options funcgraph-args, funcgraph-retval and funcgraph-retaddr.
+ * What calls are made with, and what they give: the options funcgraph-args, funcgraph-retval, funcgraph-retaddr and
+ * func-args.
  *
  * The session records values of calls where its setting `registers` says so (host/values/registers.c): an EVENT behind
- * a call's ENTRY, and one in front of its EXIT, with the same times.  Here they become what the kernel prints.
+ * a call's ENTRY or CALL, and one in front of its EXIT, with the same times.  Here they become what the kernel prints.
  * Callers: feed.c as records come in, graph_lines.c, store.c, and controls.c and limits.c where options or the tracer
  * change.  Context: host.
  */
@@ -12,14 +13,17 @@
 
 #include "tree.h"
 
+#define SETTING	   "registers"
 #define AWAITED_NS 1000000u  /* after a call's entry at the most its arguments are recorded */
 #define CALLER	   "$caller" /* the field with the address that a call returns to */
 
 static const struct {
 	enum tree_option option;
-	const char *word; /* of the session's setting */
-} asked[] = {
-	{OPTION_FUNCGRAPH_ARGS, "args"}, {OPTION_FUNCGRAPH_RETVAL, "result"}, {OPTION_FUNCGRAPH_RETADDR, "caller"}};
+	const char *tracer, *word; /* of the session's setting */
+} asked[] = {{OPTION_FUNCGRAPH_ARGS, "function_graph", "args"},
+	     {OPTION_FUNCGRAPH_RETVAL, "function_graph", "result"},
+	     {OPTION_FUNCGRAPH_RETADDR, "function_graph", "caller"},
+	     {OPTION_FUNC_ARGS, "function", "args"}};
 
 #define ASKED (sizeof(asked) / sizeof(asked[0]))
 
@@ -31,10 +35,11 @@ bool details_is_of(enum tree_option option)
 	return false;
 }
 
-bool details_is_asked(const struct tree_instance *instance)
+/* Does some option of the tracer ask for anything? */
+static bool is_asked(const struct tree_instance *instance, const char *tracer)
 {
 	for (size_t i = 0; i < ASKED; i++)
-		if (options_has(instance, asked[i].option))
+		if (options_has(instance, asked[i].option) && !strcmp(asked[i].tracer, tracer))
 			return true;
 	return false;
 }
@@ -45,31 +50,57 @@ void details_drop(struct tree_instance *instance)
 		options_set(instance, asked[i].option, false);
 }
 
-int details_add_changes(const struct tree_instance *instance, struct tree_words *changes)
+int details_add_changes(struct tree_instance *instance, const char *tracer, struct tree_words *changes)
 {
-	int ret = ask_add_change(changes, DETAILS_KEY, "=", "");
+	char now[64];
+	int ret;
 
+	ask_value(instance, SETTING, now, sizeof(now));
+	if (!now[0] && !is_asked(instance, tracer))
+		return 0;
+	ret = ask_add_change(changes, SETTING, "=", "");
 	for (size_t i = 0; i < ASKED && !ret; i++)
-		if (options_has(instance, asked[i].option))
-			ret = ask_add_change(changes, DETAILS_KEY, "+=", asked[i].word);
+		if (options_has(instance, asked[i].option) && !strcmp(asked[i].tracer, tracer))
+			ret = ask_add_change(changes, SETTING, "+=", asked[i].word);
 	return ret;
 }
 
-int details_follow(struct tree_open *open, const char *written)
+/* As in the kernel, whose calls have either arguments, or stacks, or are told of once. */
+static bool is_contradicted(const struct tree_instance *instance)
+{
+	return options_has(instance, OPTION_FUNC_ARGS) &&
+	       (options_has(instance, OPTION_FUNC_NO_REPEATS) || options_has(instance, OPTION_FUNC_STACK_TRACE) ||
+		options_has(instance, OPTION_USERSTACKTRACE));
+}
+
+int details_check(const struct tree_open *open, const char *written)
+{
+	const struct tree_instance *instance = open->instance;
+
+	if (is_contradicted(instance))
+		return control_refuse(open, -EINVAL,
+				      "calls have arguments (func-args), or stacks, or are told of once "
+				      "(func-no-repeats); set the other option to 0 before",
+				      written, 0);
+	for (size_t i = 0; i < ASKED && instance->session_name[0]; i++)
+		if (options_has(instance, asked[i].option))
+			return control_refuse(open, -EINVAL,
+					      "values are recorded by a session's first instance alone: they are at "
+					      "the top level of a tree whose process nobody else traces",
+					      written, 0);
+	return 0;
+}
+
+int details_follow(struct tree_open *open)
 {
 	struct tree_instance *instance = open->instance;
 	struct tree_words changes = {0};
+	char tracer[64];
 	int ret;
 
-	if (instance->session_name[0] && details_is_asked(instance))
-		return control_refuse(open, -EINVAL,
-				      "values are recorded by a session's first instance alone: they are at the top "
-				      "level of a tree whose process nobody else traces",
-				      written, 0);
-	if (!ask_is_graph(instance))
-		return 0; /* until the tracer is that one */
-	ret = details_add_changes(instance, &changes);
-	if (!ret)
+	ask_value(instance, "tracer", tracer, sizeof(tracer));
+	ret = details_add_changes(instance, tracer, &changes);
+	if (!ret && changes.count)
 		ret = ask_change(instance, options_name(open->option), &changes);
 	tree_words_clear(&changes);
 	return ret;
@@ -250,7 +281,10 @@ static struct tree_event *last_entry(struct tree_instance *instance, uint32_t fu
 	uint32_t slot = instance->source.taking.slot;
 	struct tree_event *entry = slot < store->slot_count ? store_at(store, store->slots[slot].last) : NULL;
 
-	return entry && entry->kind == TREE_ENTRY && entry->function == function && !entry->taken ? entry : NULL;
+	return entry && (entry->kind == TREE_ENTRY || entry->kind == TREE_CALL) && entry->function == function &&
+			       !entry->taken
+		       ? entry
+		       : NULL;
 }
 
 static void keep_result(struct tree_source *source, uint32_t function, char *text)
@@ -315,7 +349,9 @@ void details_clear(struct tree_source *source)
 
 bool details_awaited(const struct tree_instance *instance, const struct tree_event *event)
 {
-	return event->kind == TREE_ENTRY && !event->text && !event->next &&
-	       (options_has(instance, OPTION_FUNCGRAPH_ARGS) || options_has(instance, OPTION_FUNCGRAPH_RETADDR)) &&
-	       source_known_ns(instance) < event->ns + AWAITED_NS;
+	const bool graph =
+		options_has(instance, OPTION_FUNCGRAPH_ARGS) || options_has(instance, OPTION_FUNCGRAPH_RETADDR);
+
+	return (event->kind == TREE_CALL ? event->depth : event->kind == TREE_ENTRY && graph) && !event->text &&
+	       !event->next && source_known_ns(instance) < event->ns + AWAITED_NS;
 }

@@ -273,7 +273,7 @@ static void put_call(struct tree_instance *instance, const struct trace_event *r
 
 	if (options_has(instance, OPTION_FUNC_NO_REPEATS) && repeats(instance, record))
 		return;
-	put(instance, TREE_CALL, record->id, record->extra, 0, NULL);
+	put(instance, TREE_CALL, record->id, record->extra, options_has(instance, OPTION_FUNC_ARGS), NULL);
 	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
 		const struct tree_event call = {.ns = instance->source.taking.ns,
 						.ticks = record->ticks,

@@ -60,8 +60,6 @@ static int take_away(struct tree_instance *instance, struct tree_words *changes)
 	for (unsigned i = 0; i < TREE_LIMITS && !ret; i++)
 		if (values[i].count)
 			ret = ask_add_change(changes, limits_keys[i], "=", "");
-	if (!ret && details_is_asked(instance))
-		ret = ask_add_change(changes, DETAILS_KEY, "=", "");
 	if (!ret)
 		ret = ask_change(instance, "current_tracer", changes);
 	for (unsigned i = 0; i < TREE_LIMITS; i++) {
@@ -83,8 +81,6 @@ static int give(struct tree_instance *instance, struct tree_words *changes)
 	for (unsigned i = 0; i < TREE_LIMITS && !ret; i++)
 		if (instance->kept[i].count)
 			ret = ask_add_values(changes, limits_keys[i], &instance->kept[i]);
-	if (!ret && details_is_asked(instance))
-		ret = details_add_changes(instance, changes);
 	if (!ret)
 		ret = ask_change(instance, "current_tracer", changes);
 	for (unsigned i = 0; i < TREE_LIMITS && !ret; i++)
@@ -98,6 +94,8 @@ int limits_tracer(struct tree_instance *instance, const char *tracer)
 	bool graph = ask_is_graph(instance);
 	int ret = ask_add_change(&changes, "tracer", "=", tracer);
 
+	if (!ret)
+		ret = details_add_changes(instance, tracer, &changes);
 	if (!ret && graph)
 		ret = take_away(instance, &changes);
 	else if (!ret && !strcmp(tracer, "function_graph"))

@@ -32,6 +32,7 @@ static const struct {
 	[OPTION_PAUSE_ON_TRACE] = {"pause-on-trace", false, NULL},
 	[OPTION_FUNC_STACK_TRACE] = {"func_stack_trace", false, "function"},
 	[OPTION_FUNC_NO_REPEATS] = {"func-no-repeats", false, "function"},
+	[OPTION_FUNC_ARGS] = {"func-args", false, "function"},
 	[OPTION_FUNCGRAPH_OVERRUN] = {"funcgraph-overrun", false, "function_graph"},
 	[OPTION_FUNCGRAPH_CPU] = {"funcgraph-cpu", true, "function_graph"},
 	[OPTION_FUNCGRAPH_OVERHEAD] = {"funcgraph-overhead", true, "function_graph"},

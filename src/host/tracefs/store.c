@@ -68,6 +68,7 @@ size_t store_text_size(const struct tree_event *event)
 		return event->extra;
 	case TREE_REPEATS:
 		return sizeof(uint64_t);
+	case TREE_CALL:
 	case TREE_ENTRY:
 	case TREE_EXIT:
 		return details_size(event);
@@ -88,7 +89,9 @@ size_t store_size(const struct tree_event *event)
 
 size_t store_room(const struct tree_event *event)
 {
-	return store_size(event) + (event->kind == TREE_ENTRY || event->kind == TREE_EXIT ? details_size(event) : 0);
+	return store_size(event) + (event->kind == TREE_CALL || event->kind == TREE_ENTRY || event->kind == TREE_EXIT
+					    ? details_size(event)
+					    : 0);
 }
 
 struct tree_event *store_at(const struct tree_store *store, uint64_t number)

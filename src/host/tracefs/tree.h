@@ -65,8 +65,12 @@ void tree_words_remove(struct tree_words *words, size_t at);
 void tree_words_clear(struct tree_words *words);
 
 enum tree_kind {
-	TREE_CALL,  /* tracer function: `extra` is the address in the caller */
-	TREE_ENTRY, /* tracer function_graph; `text` is a struct details_head and a text, or NULL */
+	/*
+	 * Tracer function: `extra` is the address in the caller, `depth` is 1 with the option func-args; `text` is a
+	 * struct details_head and a text, or NULL.
+	 */
+	TREE_CALL,
+	TREE_ENTRY, /* tracer function_graph; `text` likewise */
 	TREE_EXIT,  /* likewise; `extra` is the call's duration in ns, UINT64_MAX = its entry is not known */
 	TREE_LOST,  /* `extra` records are missing here, 0 = their number is not known */
 	TREE_MARK,  /* `text`; `extra` is 1 where it is a stack */
@@ -446,6 +450,7 @@ enum tree_option {
 	OPTION_PAUSE_ON_TRACE,
 	OPTION_FUNC_STACK_TRACE,
 	OPTION_FUNC_NO_REPEATS,
+	OPTION_FUNC_ARGS,
 	OPTION_FUNCGRAPH_OVERRUN,
 	OPTION_FUNCGRAPH_CPU,
 	OPTION_FUNCGRAPH_OVERHEAD,
@@ -500,7 +505,7 @@ int source_mark(struct tree_instance *instance, pid_t tid, enum tree_kind kind, 
 	__attribute__((warn_unused_result));
 
 /*
- * details.c: what calls are made with, and what they give, as the options funcgraph-args, -retval and -retaddr show it.
+ * details.c: what calls are made with, and what they give, as funcgraph-args, -retval, -retaddr and func-args show it.
  * It is the text of an ENTRY or EXIT: a head, which has a number, and behind it a text that ends with a NUL.
  */
 struct details_head {
@@ -519,20 +524,19 @@ char *details_result(struct tree_source *source, uint32_t slot, uint32_t functio
 /* The slot has made another record: no call ends with the result that is known. */
 void details_forget(struct tree_source *source, uint32_t slot);
 void details_clear(struct tree_source *source);
-/* Is the event the entry of a call of which arguments may come yet?  Nobody is to consume it before. */
+/* Is the event a call, or the entry of one, of which arguments may come yet?  Nobody is to consume it before. */
 bool details_awaited(const struct tree_instance *instance, const struct tree_event *event);
-/* Add the changes by which the session records what options ask for. */
-int details_add_changes(const struct tree_instance *instance, struct tree_words *changes)
+/* Add the changes by which the session records what the tracer's options ask for. */
+int details_add_changes(struct tree_instance *instance, const char *tracer, struct tree_words *changes)
 	__attribute__((warn_unused_result));
-#define DETAILS_KEY "registers" /* of the session's setting */
-/* Does some option ask for anything? */
-bool details_is_asked(const struct tree_instance *instance);
 /* The instance is not the session's first one: no option asks for anything from now on. */
 void details_drop(struct tree_instance *instance);
 /* Is the option about what the session records of calls? */
 bool details_is_of(enum tree_option option);
+/* An option was set: -EINVAL, which is in error_log, where they do not go together. */
+int details_check(const struct tree_open *open, const char *written) __attribute__((warn_unused_result));
 /* Such an option has changed: -errno, which is in error_log. */
-int details_follow(struct tree_open *open, const char *written) __attribute__((warn_unused_result));
+int details_follow(struct tree_open *open) __attribute__((warn_unused_result));
 
 /* begin.c: the session's instance behind a directory. */
 int begin_instance(struct tree_instance *instance, const char *const *words, size_t count, struct calltap_diag *diag)

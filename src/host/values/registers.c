@@ -52,6 +52,12 @@ static bool has(const struct values *values, enum values_registers what)
 	return values->registers & 1u << what;
 }
 
+bool values_of_calls(const struct values *values)
+{
+	return !values->count && !values->choice_count && !values->ask_count && !values->has_all &&
+	       !has(values, REGISTERS_RESULT);
+}
+
 /* The caller, in front of a call's arguments; no argument has such a name. */
 static void put_caller(struct spec *spec)
 {

@@ -97,6 +97,8 @@ int values_ask(struct values *values, const char *text, uint32_t number, struct 
 /* Is there a condition that hides what calls call?  Are there entries?  values may be NULL. */
 bool values_hide(const struct values *values);
 bool values_tell(const struct values *values);
+/* Are they of calls alone, as the tracer function can have them: the setting registers without results? */
+bool values_of_calls(const struct values *values);
 /* Is there anything: an entry, a condition, a question of a trigger?  values may be NULL. */
 bool values_any(const struct values *values);
 
