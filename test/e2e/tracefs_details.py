@@ -6,7 +6,7 @@ import re
 import subprocess
 
 from harness import expect, until
-from steering import Program, left_alone
+from steering import Program, Tool, left_alone
 from tracefs import Tree, body_of, native, own_place
 from tracefs import GRAPH_HEADER
 
@@ -277,6 +277,27 @@ def refused(case):
         expect(tree.read("tracing_thresh") == "0\n", "there is a threshold")
 
 
+def late(case):
+    """Options of a tree without a process are gone when it becomes a further instance of another tool's session."""
+    own_place(case)
+    program = Program.__new__(Program)
+    program.start(case, [case.program("gives.c", flags=["-O2", "-g"])])
+    with program, left_alone(program), Tool(case, program, "-l", "give_sum") as tool:
+        with Tree(case, None) as tree:
+            tree.write("options/funcgraph-retval", "1\n")
+            tree.write("options/func-args", "1\n")
+            expect(tree.read("options/funcgraph-retval") == "1\n", "it is off")
+            tree.write("attach", f"{program.pid}\n")
+            expect(tree.read("options/funcgraph-retval") == tree.read("options/func-args") == "0\n", "they are on")
+            tree.write("set_ftrace_filter", "give_*\n")
+            found = record(tree)
+            expect(not any("ret=" in comment or text for _, text, comment in found), f"{found[:20]}")
+            tree.refuses(errno.EINVAL, "options/funcgraph-retval", "1\n")
+            tree.end()
+        tool.records(10)
+        tool.detach()
+
+
 def gone(path):
     try:
         os.rmdir(path)
@@ -293,6 +314,7 @@ SINGLE = {
     "tracefs-func-args": of_function,
     "tracefs-details-consumed": consumed,
     "tracefs-details-untyped": untyped,
+    "tracefs-details-late": late,
     "tracefs-details-refused": refused,
 }
 SINGLE = {name: native(test) for name, test in SINGLE.items()}
