@@ -90,7 +90,7 @@ static int begin_beside(struct tree_instance *first, struct calltap_diag *diag)
 	}
 	/* Options may have been set before the tree had a process. */
 	if (!ret)
-		details_drop(first);
+		options_drop(first);
 	return ret;
 }
 

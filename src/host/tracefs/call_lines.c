@@ -351,7 +351,7 @@ bool lines_next(struct tree_reading *reading, struct tree_instance *instance, st
 {
 	struct tree_event *event = next_event(reading, lines_store(reading, instance));
 
-	if (!event || (reading->consumes && details_awaited(instance, event)))
+	if (!event || (reading->consumes && source_awaits(instance, event)))
 		return false;
 	reading->index++;
 	put_missed(reading, &instance->store, event, out);

@@ -256,11 +256,13 @@ static int set_option(struct tree_open *open, enum tree_option option, bool on, 
 {
 	const bool before = options_has(open->instance, option);
 	struct calltap_diag diag = {.column = -1};
+	const char *refusal;
 	int ret;
 
 	options_set(open->instance, option, on);
-	ret = on ? details_check(open, text) : 0;
-	if (!ret && details_is_of(option) && on != before)
+	refusal = on ? details_refusal(open->instance) : NULL;
+	ret = refusal ? control_refuse(open, -EINVAL, refusal, text, 0) : 0;
+	if (!ret && options_tells(option) && on != before)
 		ret = details_follow(open);
 	if (ret) {
 		options_set(open->instance, option, before);

@@ -20,7 +20,8 @@
 #define TAKE_NS	     20000000u	/* for taking records in at a time: requests wait meanwhile */
 #define SETTLE_NS    500000000u /* for records that are under way */
 #define SETTLE_MS    5
-#define TAKE_COUNT   1024u /* records between two looks at the clock */
+#define TAKE_COUNT   1024u    /* records between two looks at the clock */
+#define AWAITED_NS   1000000u /* after a call's entry at the most its arguments are recorded */
 #define HELD_PERCENT 50u
 #define READER_NS    3000000000u /* who has read events, or waited for some, since then will read more */
 
@@ -555,4 +556,13 @@ void source_close(struct tree_instance *instance)
 	if (source->connection >= 0)
 		close(source->connection);
 	*source = (struct tree_source){.memory = -1, .connection = -1};
+}
+
+bool source_awaits(const struct tree_instance *instance, const struct tree_event *event)
+{
+	const bool graph =
+		options_has(instance, OPTION_FUNCGRAPH_ARGS) || options_has(instance, OPTION_FUNCGRAPH_RETADDR);
+
+	return (event->kind == TREE_CALL ? event->depth : event->kind == TREE_ENTRY && graph) && !event->text &&
+	       !event->next && source_known_ns(instance) < event->ns + AWAITED_NS;
 }

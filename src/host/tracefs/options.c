@@ -77,3 +77,16 @@ void options_set(struct tree_instance *instance, enum tree_option option, bool o
 	if (option == OPTION_OVERWRITE)
 		instance->store.keeps_oldest = !on;
 }
+
+bool options_tells(enum tree_option option)
+{
+	return option == OPTION_FUNCGRAPH_ARGS || option == OPTION_FUNCGRAPH_RETVAL ||
+	       option == OPTION_FUNCGRAPH_RETADDR || option == OPTION_FUNC_ARGS;
+}
+
+void options_drop(struct tree_instance *instance)
+{
+	for (unsigned i = 0; i < TREE_OPTIONS; i++)
+		if (options_tells(i))
+			options_set(instance, i, false);
+}

@@ -125,7 +125,7 @@ static bool has_events(const struct tree_instance *instance, uint32_t cpu)
 	uint64_t oldest = cpu == READING_ALL ? store->first : cpu < store->cpu_count ? store->cpus[cpu].first : 0;
 	const struct tree_event *event = oldest ? store_at(store, oldest) : NULL;
 
-	return event && !details_awaited(instance, event);
+	return event && !source_awaits(instance, event);
 }
 
 bool stream_is_ready(struct tree_open *open)

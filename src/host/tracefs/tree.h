@@ -474,6 +474,10 @@ static inline bool options_has(const struct tree_instance *instance, enum tree_o
 {
 	return instance->options & (uint64_t)1 << option;
 }
+/* Is the option about values that the session records of calls? */
+bool options_tells(enum tree_option option);
+/* The instance is not the session's first one: none of these is set from now on. */
+void options_drop(struct tree_instance *instance);
 void options_set(struct tree_instance *instance, enum tree_option option, bool on);
 
 /* source.c */
@@ -525,16 +529,12 @@ char *details_result(struct tree_source *source, uint32_t slot, uint32_t functio
 void details_forget(struct tree_source *source, uint32_t slot);
 void details_clear(struct tree_source *source);
 /* Is the event a call, or the entry of one, of which arguments may come yet?  Nobody is to consume it before. */
-bool details_awaited(const struct tree_instance *instance, const struct tree_event *event);
+bool source_awaits(const struct tree_instance *instance, const struct tree_event *event);
 /* Add the changes by which the session records what the tracer's options ask for. */
 int details_add_changes(struct tree_instance *instance, const char *tracer, struct tree_words *changes)
 	__attribute__((warn_unused_result));
-/* The instance is not the session's first one: no option asks for anything from now on. */
-void details_drop(struct tree_instance *instance);
-/* Is the option about what the session records of calls? */
-bool details_is_of(enum tree_option option);
-/* An option was set: -EINVAL, which is in error_log, where they do not go together. */
-int details_check(const struct tree_open *open, const char *written) __attribute__((warn_unused_result));
+/* Why options that are set do not go together, or with the instance; NULL = they do. */
+const char *details_refusal(const struct tree_instance *instance);
 /* Such an option has changed: -errno, which is in error_log. */
 int details_follow(struct tree_open *open) __attribute__((warn_unused_result));
 
