@@ -9,6 +9,7 @@
 #include "report.h"
 #include "shorten.h"
 #include "term.h"
+#include <host/counted.h>
 #include <host/text.h>
 
 #define COLUMN_WIDTH  11
@@ -193,6 +194,22 @@ static void print_row(const struct report *report, const struct report_options *
 	out_char(out, '\n');
 }
 
+/* Estimates of times in which the tool's clock was late have wider bounds than others. */
+static void print_late(const struct trace *trace, struct out *out)
+{
+	struct trace_estimates estimates;
+	char text[TIMETEXT_MAX];
+
+	trace_estimates(trace, &estimates);
+	if (estimates.late_count)
+		out_format(
+			out,
+			"the clock was late %u %s, for %s in all: what was estimated there is less certain, as Total "
+			"+- tells (--time-tick)\n",
+			estimates.late_count, counted(estimates.late_count, "time", "times"),
+			timetext(trace_duration_ns(trace, estimates.late_ticks), text));
+}
+
 static void print_estimated(const struct report *report, struct out *out)
 {
 	uint64_t measured, exact;
@@ -203,6 +220,7 @@ static void print_estimated(const struct report *report, struct out *out)
 		"calls with an exact duration: %llu of %llu; what has ~ is made of them and of bounds for the others "
 		"(calltap-report(1), ESTIMATES)\n",
 		(unsigned long long)exact, (unsigned long long)measured);
+	print_late(report->trace, out);
 }
 
 static void print_table(const struct report *report, const struct report_options *options, uint32_t rows,
@@ -280,6 +298,16 @@ static void row_json(const struct report *report, const struct report_row *row, 
 	json_object_end(json);
 }
 
+/* The keys are those of `info`. */
+static void late_json(const struct trace *trace, struct json *json)
+{
+	struct trace_estimates estimates;
+
+	trace_estimates(trace, &estimates);
+	json_key_u64(json, "late_rows", estimates.late_count);
+	json_key_u64(json, "late_ns", trace_duration_ns(trace, estimates.late_ticks));
+}
+
 static void print_json(const struct report *report, uint32_t rows, struct out *out)
 {
 	static const char *const by[] = {"function", "object", "thread", "value"};
@@ -294,6 +322,8 @@ static void print_json(const struct report *report, uint32_t rows, struct out *o
 	json_key_u64(&json, "untraced", trace_calls_missed(report->trace));
 	json_key_u64(&json, "wait_ns", report->wait_ns);
 	json_key_u64(&json, "entered_before", report->before);
+	if (report->estimated)
+		late_json(report->trace, &json);
 	json_key_u64(&json, "rows_total", report->row_count);
 	json_key(&json, "rows");
 	json_array(&json);
