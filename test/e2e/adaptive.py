@@ -15,7 +15,7 @@ import tools
 from instances import Instance
 from endings import wait_for
 from harness import expect
-from steer import own_place
+from steer import calltap, own_place
 from steering import Program, Tool, nothing_lost
 
 FUNCTIONS = ("tiny", "outer", "middle", "handled", "passes")
@@ -170,7 +170,7 @@ def profiled(case):
 def refused(case):
     """What cannot be is refused with a sentence, before anything runs."""
     for options, words in ((["-p", "function"], "function_graph"),
-                           (["--time", "sometimes"], "exact or adaptive"), (["--time-tick", "1s"], "10us to 100ms")):
+                           (["--time", "sometimes"], "exact or adaptive"), (["-t", "1us"], "would have no effect"), (["--max-depth", "3"], "would have no effect"), (["--time-tick", "1s"], "10us to 100ms")):
         done = case.run([case.tool, "record", "--time", "adaptive", *options, "-o", case.trace_path, "--", "true"])
         expect(done.status != 0 and words in done.stderr and done.stderr.count("\n") == 1, f"{options}: {done.status} {done.stderr}")
         expect(not os.path.exists(case.trace_path), "there is a file")
@@ -235,6 +235,63 @@ def beside_others(case):
     expect(set(trace.called()) == {"leaf_1"} and not trace.brief, f"{trace.called()}, {trace.brief} without a time")
 
 
+def switched(case):
+    """`calltap set` makes an adaptive recording exact and adaptive again; the trace says of each call what it is."""
+    case.need_native("brief records")
+    case.as_it_is = True
+    own_place(case)
+    with Program(case) as program:
+        with Tool(case, program, "--time", "adaptive", *AT_ONCE) as tool:
+            tool.records(1000)
+            expect("time=adaptive\ntime-short=1us\ntime-sample=256\n" in calltap(case, "set", program.pid), "settings")
+            text = calltap(case, "set", program.pid, "max-depth=3", status=1)
+            expect("would have no effect" in text, text)
+            calltap(case, "mark", program.pid, "one")
+            calltap(case, "set", program.pid, "time=exact")
+            calltap(case, "mark", program.pid, "two")
+            tool.records(5000)
+            calltap(case, "mark", program.pid, "three")
+            text = calltap(case, "set", program.pid, "tracer=function", status=1)
+            expect("keeps the tracer" in text, text)
+            calltap(case, "set", program.pid, "time=adaptive", "time-sample=1000")
+            calltap(case, "mark", program.pid, "four")
+            tool.records(5000)
+            tool.detach()
+        program.end()
+    nothing_lost(case.trace())
+    case.readable()
+    path = os.path.join(case.folder, "switched")
+    done = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", path])
+    expect(done.status == 0, f"export: {done.stderr}")
+    with open(path, encoding="utf-8") as file:
+        events = [json.loads(line) for line in file]
+    marks = {event["text"]: event["ns"] for event in events if event["ev"] == "mark"}
+    entries = [event for event in events if event["ev"] == "enter"]
+
+    def estimated(low, high):
+        between = [event.get("error_ns", 0) > 0 for event in entries if low < event["ns"] < high]
+        expect(len(between) > 500, f"{len(between)} calls")
+        return sum(between) / len(between)
+    parts = estimated(0, marks["one"]), estimated(marks["two"] + 1000000, marks["three"]), estimated(marks["four"] + 1000000, 1 << 62)
+    expect(parts[0] > 0.5 and parts[1] == 0 and parts[2] > 0.2, f"parts of the calls without times: {parts}")
+
+
+def switched_late(case):
+    """What began with --time exact stays so, and says why."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case) as program:
+        with Tool(case, program) as tool:
+            expect("time=exact\ntime-short=\ntime-sample=\n" in calltap(case, "set", program.pid), "settings")
+            for word in ("time=adaptive", "time-short=2us"):
+                text = calltap(case, "set", program.pid, word, status=1)
+                expect("began with --time exact" in text, text)
+            tool.records(1000)
+            tool.detach()
+        program.end()
+    expect(not case.trace().brief, "records without a time")
+
+
 def adapted(test):
     """A case of others, with as few times as can be."""
     def adaptive(case):
@@ -259,6 +316,8 @@ SINGLE = {
     "adaptive-profiled": profiled,
     "adaptive-refused": refused,
     "adaptive-beside-others": beside_others,
+    "adaptive-switched": switched,
+    "adaptive-switched-late": switched_late,
     **{f"adaptive-{name}": adapted(OTHERS[name]) for name in OTHERS},
 }
 # What may meet a recorder in the midst of its work; the rest is the same on all CPUs.

@@ -260,7 +260,7 @@ class Case:
 
     def clock(self, options):
         """With --adaptive: as many calls as can be have no times, from the first one on, where the options allow that."""
-        if not self.adaptive or {"-p", "--tracer", "overwrite", "--time"} & set(options):
+        if not self.adaptive or {"-p", "--tracer", "overwrite", "--time", "-t", "--threshold", "--max-depth"} & set(options):
             return []
         return ["--time", "adaptive", "--time-small", "1000000", "--time-sample", "3"]
 

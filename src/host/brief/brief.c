@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,12 +42,15 @@ struct brief {
 	struct calltap_times *times; /* shared with the targets, who only read it */
 	int fd;			     /* of it; cannot write */
 	struct ticker *ticker;
+	pthread_mutex_t lock;	       /* of what is chosen and told: the drainer chooses while others set */
 	struct tally *tallies;	       /* by function id */
+	uint8_t *chosen;	       /* by function id, 1: it is brief unless `exact` */
+	bool exact;		       /* no function is brief, whatever is chosen */
 	uint64_t short_ns;	       /* a call that takes less is short */
 	uint64_t short_ticks;	       /* the same, once the rate is known */
 	double rate;		       /* ticks in a nanosecond of the clock that the records have, 0 = not known yet */
 	const struct clock_line *line; /* by which the targets' clock is known, NULL: they are not emulated */
-	uint32_t count;		       /* functions that are brief */
+	uint32_t count;		       /* functions that are chosen */
 	uint64_t changes;	       /* of what is brief, by durations */
 	uint64_t told;		       /* the span that the file's TICKS chunks have, 0 = there is none */
 	struct late *kept;	       /* of a flight recorder, else NULL */
@@ -74,10 +78,13 @@ int brief_create(struct brief **out, const struct brief_options *options)
 	*out = NULL;
 	if (ret)
 		return ret;
+	pthread_mutex_init(&brief->lock, NULL);
 	brief->options = *options;
 	brief->fd = -1;
 	brief->tallies = calloc(CALLTAP_TIMES_FUNCTIONS, sizeof(*brief->tallies));
-	ret = brief->tallies ? sealed_create("calltap-times", sizeof(*brief->times), &fd, &memory) : -ENOMEM;
+	brief->chosen = calloc(CALLTAP_TIMES_FUNCTIONS, sizeof(*brief->chosen));
+	ret = brief->tallies && brief->chosen ? sealed_create("calltap-times", sizeof(*brief->times), &fd, &memory)
+					      : -ENOMEM;
 	if (!ret) {
 		brief->times = memory;
 		brief->times->every = options->every;
@@ -103,7 +110,9 @@ void brief_destroy(struct brief *brief)
 	if (brief->fd >= 0)
 		close(brief->fd);
 	free(brief->tallies);
+	free(brief->chosen);
 	free(brief->kept);
+	pthread_mutex_destroy(&brief->lock);
 	free(brief);
 }
 
@@ -125,9 +134,18 @@ int brief_welcome(const struct brief *brief, struct target *target)
 	return channel_send(target->socket, &message, sizeof(message), &brief->fd, 1);
 }
 
+/* Tell the targets whether the function is brief. */
+static void tell(struct brief *brief, uint32_t id)
+{
+	__atomic_store_n(&brief->times->brief[id], brief->chosen[id] && !brief->exact, __ATOMIC_RELAXED);
+}
+
 static void set(struct brief *brief, uint32_t id, bool is_brief)
 {
-	__atomic_store_n(&brief->times->brief[id], is_brief, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&brief->lock);
+	brief->chosen[id] = is_brief;
+	tell(brief, id);
+	pthread_mutex_unlock(&brief->lock);
 	brief->count += is_brief ? 1u : -1u;
 	brief->tallies[id] = (struct tally){0};
 }
@@ -153,7 +171,7 @@ void brief_begin(struct brief *brief, uint32_t function, uint32_t bytes, const c
 static void set_rate(struct brief *brief, double rate)
 {
 	brief->rate = rate;
-	brief->short_ticks = (uint64_t)((double)brief->short_ns * rate);
+	__atomic_store_n(&brief->short_ticks, (uint64_t)((double)brief->short_ns * rate), __ATOMIC_RELAXED);
 }
 
 int brief_start(struct brief *brief, uint64_t short_ns, double rate, const struct clock_line *line)
@@ -174,13 +192,13 @@ static void note(struct brief *brief, uint32_t id, uint64_t ticks)
 		return;
 	tally = &brief->tallies[id];
 	tally->calls++;
-	tally->longer += ticks >= brief->short_ticks;
+	tally->longer += ticks >= __atomic_load_n(&brief->short_ticks, __ATOMIC_RELAXED);
 	if (tally->calls < RECORD_SHORT_CALLS)
 		return;
-	if (!brief->times->brief[id] && tally->longer * RECORD_SHORT_SHARE <= tally->calls) {
+	if (!brief->chosen[id] && tally->longer * RECORD_SHORT_SHARE <= tally->calls) {
 		set(brief, id, true);
 		brief->changes++;
-	} else if (brief->times->brief[id] && tally->longer * BACK_SHARE > tally->calls) {
+	} else if (brief->chosen[id] && tally->longer * BACK_SHARE > tally->calls) {
 		set(brief, id, false);
 		brief->changes++;
 	} else if (tally->calls >= FORGET) {
@@ -394,6 +412,23 @@ int brief_write(struct brief *brief, struct trace_writer *writer)
 	return ret;
 }
 
+void brief_set_exact(struct brief *brief, bool exact)
+{
+	pthread_mutex_lock(&brief->lock);
+	brief->exact = exact;
+	for (uint32_t id = 0; id < CALLTAP_TIMES_FUNCTIONS; id++)
+		if (brief->chosen[id])
+			tell(brief, id);
+	pthread_mutex_unlock(&brief->lock);
+}
+
+void brief_set_options(struct brief *brief, uint64_t short_ns, uint32_t every)
+{
+	brief->short_ns = short_ns;
+	set_rate(brief, brief->rate);
+	__atomic_store_n(&brief->times->every, every, __ATOMIC_RELAXED);
+}
+
 struct ticker_stays brief_stays(const struct brief *brief)
 {
 	return ticker_stays(brief->ticker);
@@ -406,5 +441,5 @@ uint64_t brief_changes(const struct brief *brief)
 
 uint32_t brief_count(const struct brief *brief)
 {
-	return brief ? brief->count : 0;
+	return brief && !brief->exact ? brief->count : 0;
 }

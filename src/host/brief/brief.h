@@ -67,6 +67,13 @@ void brief_tell(struct brief *brief);
 int brief_write_kept(struct brief *brief, struct trace_writer *writer) __attribute__((warn_unused_result));
 /* Write the TICKS chunk with what is new.  -errno as trace_writer_chunk(). */
 int brief_write(struct brief *brief, struct trace_writer *writer) __attribute__((warn_unused_result));
+/*
+ * From now on all calls have their times (exact), or those of brief functions have none again.  The choice goes on in
+ * either case, so that it is up to date when it counts.
+ */
+void brief_set_exact(struct brief *brief, bool exact);
+/* What less than short_ns is short from now on; of a brief function's calls one in `every` has its times. */
+void brief_set_options(struct brief *brief, uint64_t short_ns, uint32_t every);
 /* How long ticks stay. */
 struct ticker_stays brief_stays(const struct brief *brief);
 /* How often a function has become brief, or is so no longer, by what was looked at. */

@@ -329,6 +329,8 @@ static int begin_instance(struct session *session, struct instance_wish *wish, s
 
 	if (!ret)
 		ret = settings_refuse(options, session->emulated, diag);
+	if (!ret && options->adaptive)
+		ret = calltap_diag_set(diag, -EOPNOTSUPP, "--time adaptive is for the first instance alone");
 	if (!ret)
 		ret = check_file(session, wish, diag);
 	if (!ret)
@@ -442,6 +444,8 @@ static int check_fixed(const struct settings *now, const struct settings *next, 
 {
 	const struct record_options *old = &now->options, *new = &next->options;
 
+	if (old->adaptive != new->adaptive)
+		return calltap_diag_set(diag, -EOPNOTSUPP, "time=adaptive is for the first instance alone");
 	if (old->tracer != new->tracer || old->mode != new->mode || old->buffer_bytes != new->buffer_bytes)
 		return calltap_diag_set(
 			diag, -EOPNOTSUPP,

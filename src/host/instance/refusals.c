@@ -32,6 +32,8 @@ enum feature {
 	ADAPTIVE = 4096,     /* some calls have no times */
 	ESTIMATES = 8192,    /* the tracer's sums are estimates */
 	LEFT_BEHIND = 16384, /* some calls have no times, and the buffers may outlive the tool */
+	UNTIMED = 32768,     /* some records have no times */
+	DEPTH = 65536,	     /* calls below a depth are left out */
 };
 
 static const struct {
@@ -55,6 +57,9 @@ static const struct {
 	{ADAPTIVE, NO_EXITS, -EINVAL, "--time adaptive needs the tracer function_graph or profile"},
 	{ESTIMATES, THRESHOLD, -EINVAL,
 	 "with --time adaptive it is not known how long a short call of tracer profile takes: leave --threshold out"},
+	{UNTIMED, THRESHOLD | DEPTH, -EINVAL,
+	 "threshold and max-depth have all calls timed, so --time adaptive would have no effect: leave one of them "
+	 "out"},
 	{LEFT_BEHIND, EMULATED, -EOPNOTSUPP,
 	 "--time adaptive with --mode overwrite is for programs that are not emulated: how fast an emulated clock runs "
 	 "is "
@@ -76,7 +81,9 @@ static unsigned features_of(const struct record_options *options, bool emulated)
 	       (options->mode != CALLTAP_MODE_OVERWRITE ? NO_HISTORY : 0) | (emulated ? EMULATED : 0) |
 	       (options->values && (options->tracer->has_exit || !values_of_calls(options->values)) ? VALUES : 0) |
 	       (values_tell(options->values) ? TELLING : 0) | (options->threshold_ns ? THRESHOLD : 0) |
-	       (options->adaptive ? ADAPTIVE : 0) | (options->adaptive && options->tracer->counts ? ESTIMATES : 0) |
+	       (options->adaptive ? ADAPTIVE : 0) |
+	       (options->adaptive ? options->tracer->counts ? ESTIMATES : UNTIMED : 0) |
+	       (options->depth_max ? DEPTH : 0) |
 	       (options->adaptive && options->mode == CALLTAP_MODE_OVERWRITE ? LEFT_BEHIND : 0);
 }
 

@@ -90,6 +90,33 @@ static int take_threshold(struct settings *settings, const char *value, struct c
 		       : refuse_value(diag, "threshold", value, "give a time such as 10us or 1ms");
 }
 
+static int take_time(struct settings *settings, const char *value, struct calltap_diag *diag)
+{
+	bool adaptive = !strcmp(value, "adaptive");
+
+	if (!adaptive && strcmp(value, "exact") != 0)
+		return refuse_value(diag, "time", value, "it is exact or adaptive");
+	settings->options.adaptive = adaptive;
+	return 0;
+}
+
+static int take_short(struct settings *settings, const char *value, struct calltap_diag *diag)
+{
+	return setting_parse_time(value, &settings->options.short_ns) && settings->options.short_ns
+		       ? 0
+		       : refuse_value(diag, "time-short", value, "give a time such as 1us or 500ns");
+}
+
+static int take_sample(struct settings *settings, const char *value, struct calltap_diag *diag)
+{
+	uint32_t every;
+
+	if (!setting_parse_count(value, &every) || every > RECORD_EVERY_MAX)
+		return refuse_value(diag, "time-sample", value, "give a number from 1 to 65535");
+	settings->options.every = every;
+	return 0;
+}
+
 static void print_tracing(const struct settings *settings, FILE *stream)
 {
 	fputs(settings->tracing ? "on" : "off", stream);
@@ -123,18 +150,42 @@ static void print_depth(const struct settings *settings, FILE *stream)
 		fprintf(stream, "%" PRIu32, settings->options.depth_max);
 }
 
-static void print_threshold(const struct settings *settings, FILE *stream)
+static void print_ns(uint64_t ns, FILE *stream)
 {
-	uint64_t ns = settings->options.threshold_ns;
-
-	if (!ns)
-		return;
 	if (ns % 1000000 == 0)
 		fprintf(stream, "%" PRIu64 "ms", ns / 1000000);
 	else if (ns % 1000 == 0)
 		fprintf(stream, "%" PRIu64 "us", ns / 1000);
 	else
 		fprintf(stream, "%" PRIu64 "ns", ns);
+}
+
+static void print_threshold(const struct settings *settings, FILE *stream)
+{
+	if (settings->options.threshold_ns)
+		print_ns(settings->options.threshold_ns, stream);
+}
+
+static void print_time(const struct settings *settings, FILE *stream)
+{
+	fputs(settings->options.adaptive ? "adaptive" : "exact", stream);
+}
+
+/* What says how to be adaptive has no value where nothing is and nobody has set it. */
+static void print_short(const struct settings *settings, FILE *stream)
+{
+	const struct record_options *options = &settings->options;
+
+	if (options->adaptive || options->short_ns)
+		print_ns(options->short_ns ? options->short_ns : RECORD_SHORT_NS, stream);
+}
+
+static void print_sample(const struct settings *settings, FILE *stream)
+{
+	const struct record_options *options = &settings->options;
+
+	if (options->adaptive || options->every)
+		fprintf(stream, "%" PRIu32, options->every ? options->every : RECORD_EVERY);
 }
 
 /* A key with a `take` has one value; the others are filters of a kind. */
@@ -147,11 +198,13 @@ struct setting {
 };
 
 static const struct setting table[] = {
-	{"tracing", take_tracing, print_tracing, 0, false}, {"tracer", take_tracer, print_tracer, 0, false},
-	{"mode", take_mode, print_mode, 0, false},	    {"buffer", take_buffer, print_buffer, 0, false},
-	{"max-depth", take_depth, print_depth, 0, true},    {"threshold", take_threshold, print_threshold, 0, true},
-	{"trace", NULL, NULL, FILTER_TRACE, true},	    {"notrace", NULL, NULL, FILTER_NOTRACE, true},
-	{"graph", NULL, NULL, FILTER_GRAPH, true},	    {"no-graph", NULL, NULL, FILTER_NOGRAPH, true},
+	{"tracing", take_tracing, print_tracing, 0, false},  {"tracer", take_tracer, print_tracer, 0, false},
+	{"mode", take_mode, print_mode, 0, false},	     {"buffer", take_buffer, print_buffer, 0, false},
+	{"max-depth", take_depth, print_depth, 0, true},     {"threshold", take_threshold, print_threshold, 0, true},
+	{"time", take_time, print_time, 0, false},	     {"time-short", take_short, print_short, 0, true},
+	{"time-sample", take_sample, print_sample, 0, true}, {"trace", NULL, NULL, FILTER_TRACE, true},
+	{"notrace", NULL, NULL, FILTER_NOTRACE, true},	     {"graph", NULL, NULL, FILTER_GRAPH, true},
+	{"no-graph", NULL, NULL, FILTER_NOGRAPH, true},
 };
 
 #define SETTINGS (sizeof(table) / sizeof(table[0]))
@@ -166,7 +219,7 @@ static const struct setting *find_setting(const char *key)
 
 static int refuse_key(struct calltap_diag *diag, const char *key)
 {
-	char keys[160] = "";
+	char keys[200] = "";
 	size_t at = 0;
 
 	for (size_t i = 0; i < SETTINGS && at < sizeof(keys); i++)
@@ -228,6 +281,21 @@ static int change_filter(struct settings *settings, const struct setting *settin
 	return change->value[0] ? filter_set_add(filters, setting->kind, change->value, diag) : 0;
 }
 
+/* No limit, or what holds where nothing is said. */
+static void take_away(struct settings *settings, const struct setting *setting)
+{
+	struct record_options *options = &settings->options;
+
+	if (setting->take == take_depth)
+		options->depth_max = 0;
+	else if (setting->take == take_threshold)
+		options->threshold_ns = 0;
+	else if (setting->take == take_short)
+		options->short_ns = 0;
+	else
+		options->every = 0;
+}
+
 static int change_one(struct settings *settings, const struct setting_change *change, struct calltap_diag *diag)
 {
 	const struct setting *setting = find_setting(change->key);
@@ -240,10 +308,7 @@ static int change_one(struct settings *settings, const struct setting_change *ch
 		return calltap_diag_set(diag, -EINVAL, "%s has one value; write %s=%.100s", setting->key, setting->key,
 					change->value);
 	if (setting->limit && (!change->value[0] || !strcmp(change->value, "0"))) {
-		if (setting->take == take_depth)
-			settings->options.depth_max = 0;
-		else
-			settings->options.threshold_ns = 0;
+		take_away(settings, setting);
 		return 0;
 	}
 	return setting->take(settings, change->value, diag);

@@ -4,8 +4,9 @@
  *
  * Callers: the commands, and who answers `calltap set`.  Context: host.
  *
- * Keys: tracing (on, off), tracer, mode, buffer, max-depth, threshold, and the
- * filters trace, notrace, graph and no-graph, of which there may be many.
+ * Keys: tracing (on, off), tracer, mode, buffer, max-depth, threshold, time
+ * (exact, adaptive), time-short, time-sample, and the filters trace, notrace, graph and no-graph, of which there may be
+ * many.
  */
 #ifndef HOST_INSTANCE_SETTINGS_H
 #define HOST_INSTANCE_SETTINGS_H
@@ -19,8 +20,8 @@
 #include <host/setting.h>
 
 struct settings {
-	struct record_options
-		options; /* keys are about tracer, mode, buffer_bytes, depth_max, threshold_ns and filters */
+	/* Keys are about tracer, mode, buffer_bytes, limits, filters, and whose calls have times. */
+	struct record_options options;
 	bool tracing;
 	bool new_values; /* options.values have changed: the functions that they name have to be there */
 };

@@ -48,6 +48,8 @@ struct record_known {
 #define RECORD_SHORT_CALLS 128u
 #define RECORD_SHORT_SHARE 100u
 #define RECORD_SHORT_NS	   1000 /* where nothing else is said */
+#define RECORD_EVERY	   256	/* likewise: of the calls without times, one in so many has them */
+#define RECORD_EVERY_MAX   65535
 
 struct record_options {
 	size_t size;	      /* sizeof(struct record_options) */

@@ -36,8 +36,6 @@
 #define TICK_NS	  100000
 #define TICK_MIN  10000
 #define TICK_MAX  100000000
-#define EVERY	  256
-#define EVERY_MAX 65535
 #define SMALL	  64  /* bytes */
 #define HANGUP_MS 100 /* that a command takes to end by SIGHUP */
 
@@ -120,7 +118,7 @@ static int begin_adaptive(struct session *session, struct calltap_diag *diag)
 		.known_count = options->known_count,
 		.small = options->small ? options->small : SMALL,
 		.sampling = options->tracer->counts,
-		.every = options->every ? options->every : EVERY,
+		.every = options->every ? options->every : RECORD_EVERY,
 	};
 	int ret = options->adaptive ? brief_create(&session->images.brief, &brief) : 0;
 
@@ -137,7 +135,7 @@ static int begin_ticks(struct session *session, struct calltap_diag *diag)
 	const uint64_t short_ns = session->options->short_ns ? session->options->short_ns : RECORD_SHORT_NS;
 	int ret;
 
-	if (session->options->every > EVERY_MAX)
+	if (session->options->every > RECORD_EVERY_MAX)
 		return calltap_diag_set(diag, -EINVAL, "--time-sample is at most 65535");
 	if (session->options->tick_ns && (session->options->tick_ns < TICK_MIN || session->options->tick_ns > TICK_MAX))
 		return calltap_diag_set(diag, -EINVAL, "--time-tick is from 10us to 100ms");

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/brief/brief.h>
 #include <host/core/history.h>
 #include <host/counted.h>
 #include <host/hook/handlers.h>
@@ -22,6 +23,37 @@
 
 #include "revalue.h"
 #include "session.h"
+
+static bool is_timed_alike(const struct record_options *old, const struct record_options *new)
+{
+	return old->adaptive == new->adaptive && old->short_ns == new->short_ns && old->every == new->every;
+}
+
+/*
+ * Recorders that know of records without times are chosen at the start: others must not come upon such a record, and
+ * frames that are open leave by theirs (doc/design/clock.md).
+ */
+static int check_times(const struct session *session, const struct record_options *old,
+		       const struct record_options *new, struct calltap_diag *diag)
+{
+	if (session->images.brief && !new->tracer->has_exit)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"a recording that began with --time adaptive keeps the tracer function_graph; "
+					"detach and attach again to change it");
+	if (is_timed_alike(old, new))
+		return 0;
+	if (old->tracer->counts)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"with the tracer %s time is a setting of the start; detach and attach again to "
+					"change it",
+					old->tracer->name);
+	if (!session->images.brief)
+		return calltap_diag_set(
+			diag, -EOPNOTSUPP,
+			"this recording began with --time exact, and its recorders know no other; one that begins with "
+			"--time adaptive can be changed to time=exact and back");
+	return 0;
+}
 
 static int check_fixed(const struct session *session, const struct settings *next, struct calltap_diag *diag)
 {
@@ -40,6 +72,8 @@ static int check_fixed(const struct session *session, const struct settings *nex
 			"the tracer %s keeps counters in place of records; detach and attach again to change "
 			"to it or from it",
 			old->tracer->counts ? old->tracer->name : new->tracer->name);
+	if (check_times(session, old, new, diag))
+		return diag->code;
 	if (session->options->serves && old->tracer != new->tracer)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this session serves the handlers of the program itself (libcalltap) and keeps "
@@ -66,11 +100,26 @@ static int change_all(struct instance *first, struct settings *next, struct call
 	return ret;
 }
 
+static void set_times(const struct instance *first, const struct record_options *next)
+{
+	struct brief *brief = first->session->images.brief;
+
+	if (is_timed_alike(&first->settings.options, next))
+		return;
+	brief_set_options(brief, next->short_ns ? next->short_ns : RECORD_SHORT_NS,
+			  next->every ? next->every : RECORD_EVERY);
+	brief_set_exact(brief, !next->adaptive);
+}
+
 static int set_first(struct instance *first, struct settings *next, struct calltap_diag *diag)
 {
 	int ret = check_fixed(first->session, next, diag);
 
-	return ret ? ret : change_all(first, next, diag);
+	if (!ret)
+		ret = change_all(first, next, diag);
+	if (!ret || ret == -ETIMEDOUT)
+		set_times(first, &next->options);
+	return ret;
 }
 
 /* Words about values first, then the others. */

@@ -119,6 +119,41 @@ static void samples_bring_it_back(void **state)
 }
 
 /* Records that were not looked at may have ended a call that was open before them: a later exit closes no such call. */
+/* The choice goes on while all calls have their times, and counts again afterwards. */
+static void exact_for_a_while(void **state)
+{
+	brief_begin(brief, 7, 10, "small");
+	brief_set_exact(brief, true);
+	assert_int_equal(brief_count(brief), 0);
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++)
+		call(1, 50);
+	look();
+	brief_begin(brief, 8, 10, "small, too");
+	assert_int_equal(brief_count(brief), 0);
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++)
+		call(7, 2 * SHORT);
+	look();
+	brief_set_exact(brief, false);
+	assert_int_equal(brief_count(brief), 2); /* 1 and 8 */
+}
+
+static void other_options(void **state)
+{
+	brief_set_options(brief, 40, 2);
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++)
+		call(1, 50);
+	look();
+	assert_int_equal(brief_count(brief), 0);
+	brief_set_options(brief, 60, 2);
+	for (uint32_t i = 0; i < 100 * RECORD_SHORT_CALLS; i++) {
+		call(1, 50);
+		if (count > WORDS_MAX - 2)
+			look();
+	}
+	look();
+	assert_int_equal(brief_count(brief), 1);
+}
+
 static void a_gap_forgets_open_calls(void **state)
 {
 	for (uint32_t i = 0; i < 2 * RECORD_SHORT_CALLS; i++) {
@@ -301,6 +336,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(short_and_often_becomes_brief, begin, end),
+		cmocka_unit_test_setup_teardown(exact_for_a_while, begin, end),
+		cmocka_unit_test_setup_teardown(other_options, begin, end),
 		cmocka_unit_test_setup_teardown(a_gap_forgets_open_calls, begin, end),
 		cmocka_unit_test(late_rows_are_joined),
 		cmocka_unit_test_setup_teardown(what_is_long_at_times_stays, begin, end),

@@ -155,6 +155,9 @@ static void wrong_options(void **state)
 		{"threshold", "2h", "threshold '2h' is not valid; give a time such as 10us or 1ms"},
 		{"mode", "fast", "mode 'fast' is not valid; it is block, drop or overwrite"},
 		{"tracing", "yes", "tracing 'yes' is not valid; it is on or off"},
+		{"time", "rough", "time 'rough' is not valid; it is exact or adaptive"},
+		{"time-short", "0", "time-short '0' is not valid; give a time such as 1us or 500ns"},
+		{"time-sample", "65536", "time-sample '65536' is not valid; give a number from 1 to 65535"},
 	};
 	struct settings settings;
 
@@ -173,9 +176,10 @@ static void wrong_options(void **state)
 static void changes(void **state)
 {
 	static const char first[] = "tracing=on\ntracer=function_graph\nmode=block\nbuffer=4M\nmax-depth=\nthreshold=\n"
-				    "trace=\nnotrace=\ngraph=\nno-graph=\n";
+				    "time=exact\ntime-short=\ntime-sample=\ntrace=\nnotrace=\ngraph=\nno-graph=\n";
 	static const char second[] = "tracing=off\ntracer=function_graph\nmode=block\nbuffer=96K\nmax-depth=2\n"
-				     "threshold=10us\ntrace=a\ntrace+=b\nnotrace=\ngraph=lib:c\nno-graph=\n";
+				     "threshold=10us\ntime=exact\ntime-short=\ntime-sample=\ntrace=a\ntrace+="
+				     "b\nnotrace=\ngraph=lib:c\nno-graph=\n";
 	struct settings settings;
 	struct calltap_diag diag = {0};
 	char *text;
@@ -232,6 +236,41 @@ static void round_trip(void **state)
 	stop(&other);
 }
 
+/* What says how to be adaptive stays while a recording is exact, and what makes adaptive vain is refused. */
+static void times(void **state)
+{
+	static const char adaptive[] =
+		"tracing=on\ntracer=function_graph\nmode=block\nbuffer=4M\nmax-depth=\nthreshold=\n"
+		"time=adaptive\ntime-short=2us\ntime-sample=256\ntrace=\nnotrace=\ngraph=\n"
+		"no-graph=\n";
+	static const char *const vain[] = {"threshold=1us", "max-depth=3", "time=adaptive threshold=1us"};
+	struct settings settings;
+	struct calltap_diag diag = {0};
+	char *text;
+
+	(void)state;
+	start(&settings);
+	assert_int_equal(change(&settings, "time=adaptive time-short=2us time-sample=7", &diag), 0);
+	assert_int_equal(change(&settings, "time=exact time-sample=", &diag), 0);
+	assert_false(settings.options.adaptive);
+	assert_int_equal(settings.options.short_ns, 2000);
+	assert_int_equal(change(&settings, "time=adaptive", &diag), 0);
+	text = print(&settings);
+	assert_string_equal(text, adaptive);
+	free(text);
+	for (size_t i = 0; i < sizeof(vain) / sizeof(vain[0]); i++) {
+		assert_int_equal(change(&settings, vain[i], &diag), -EINVAL);
+		assert_non_null(strstr(diag.text, "would have no effect"));
+	}
+	assert_int_equal(change(&settings, "time=exact threshold=1us max-depth=3", &diag), 0);
+	/* The sums of profile know of a depth, but not how long a short call takes. */
+	settings.options.tracer = tracer_find("profile");
+	settings.options.mode = CALLTAP_MODE_PROFILE;
+	assert_int_equal(change(&settings, "time=adaptive threshold=", &diag), 0);
+	assert_int_equal(change(&settings, "threshold=1us", &diag), -EINVAL);
+	stop(&settings);
+}
+
 static void wrong_changes(void **state)
 {
 	static const struct {
@@ -243,8 +282,8 @@ static void wrong_changes(void **state)
 		{"max-depth+=3", "max-depth has one value; write max-depth=3", "max-depth+=3", 11},
 		{"trace+=ab[c", NULL, "trace+=ab[c", 9},
 		{"colour=red",
-		 "'colour' is no setting; there are tracing, tracer, mode, buffer, max-depth, threshold, trace, "
-		 "notrace, graph and no-graph, and of a session "
+		 "'colour' is no setting; there are tracing, tracer, mode, buffer, max-depth, threshold, time, "
+		 "time-short, time-sample, trace, notrace, graph and no-graph, and of a session "
 		 "that runs args, result, if, only-if, auto-args and registers",
 		 "colour=red", 0},
 		{"tracer=function max-depth=3",
@@ -298,7 +337,7 @@ int main(void)
 		cmocka_unit_test(options),	 cmocka_unit_test(what_cannot_be_together),
 		cmocka_unit_test(wrong_options), cmocka_unit_test(changes),
 		cmocka_unit_test(round_trip),	 cmocka_unit_test(wrong_changes),
-		cmocka_unit_test(words),
+		cmocka_unit_test(words),	 cmocka_unit_test(times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
