@@ -115,7 +115,8 @@ static void note_plain(uint32_t index)
 	const struct probe_set *set = &wiped->sets[index];
 	bool plain = !set->calls && !set->frames && !set->depth_max && !set->threshold_ticks && !set->filtered;
 
-	__atomic_store_n(&wiped->plain[index], plain ? set->on : 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&wiped->plain[index], plain && !set->brief ? set->on : 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&wiped->brief[index], plain && set->brief ? set->on : 0, __ATOMIC_SEQ_CST);
 }
 
 /* No thread finds what the set's last instance had. */
@@ -131,6 +132,7 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 	if (message->flags & CALLTAP_INSTANCE_TRIGGERS && !agent.triggers.count)
 		return -ENOMEM;
 	__atomic_store_n(&probe_context.wiped->plain[index], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&probe_context.wiped->brief[index], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&set->on, 0, __ATOMIC_SEQ_CST); /* the end of the set's last instance may have been missed */
 	none = unmap_left_over();
 	if (count_left_over() >= ENDED_MAX)
@@ -138,6 +140,7 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 	__atomic_store_n(&set->arena_count, 0, __ATOMIC_RELEASE);
 	set->calls = message->flags & CALLTAP_INSTANCE_CALLS;
 	set->frames = (message->flags & CALLTAP_INSTANCE_FRAMES) != 0;
+	set->brief = (message->flags & CALLTAP_INSTANCE_BRIEF) != 0;
 	set->claim_vain = 0;
 	take_limits(set, message);
 	agent.files |= (message->flags & CALLTAP_INSTANCE_FILES) != 0;
@@ -152,6 +155,7 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 static void stop(uint32_t index)
 {
 	__atomic_store_n(&probe_context.wiped->plain[index], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&probe_context.wiped->brief[index], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&probe_context.wiped->sets[index].on, 0, __ATOMIC_SEQ_CST);
 }
 

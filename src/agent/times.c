@@ -2,7 +2,7 @@
  * The file that says whose calls have times: TIMES (abi/control.h, abi/times.h).
  *
  * The file stays mapped until the session lets go of the process: a thread may be looking at the file in any call of a
- * function whose site has CALLTAP_SITE_BRIEF.
+ * function whose site has CALLTAP_SITE_BRIEF, and in the dispatcher.
  *
  * A flight recorder goes on when nobody moves the tick any more.  All calls have their times then: the probes look at
  * empty memory in place of the file, in which no function is brief and the tick is 0.  That memory is mapped together
@@ -41,7 +41,8 @@ int agent_times_take(const struct calltap_msg_times *message, int fd)
 	made = agent_map(fd, sizeof(*probe_times), PROT_READ, MAP_SHARED | MAP_NORESERVE, F_SEAL_SHRINK);
 	if (!sys_failed((long)made)) {
 		agent.times = made;
-		probe_times = made;
+		/* Threads may be looking already: a further instance may be the first that has brief records. */
+		__atomic_store_n(&probe_times, made, __ATOMIC_RELEASE);
 	}
 	return 0;
 }

@@ -59,8 +59,8 @@ int instance_check(const struct recording *recording)
 		return refuse_option("--perf-map");
 	if (options->no_fork)
 		return refuse_option("--no-fork");
-	if (options->adaptive)
-		return refuse_option("--time adaptive");
+	if (options->tick_ns | options->every | options->small || recording->time_profile)
+		return refuse_option("--time-tick, --time-sample, --time-small or --time-profile");
 	if (recording->mount) {
 		fprintf(stderr,
 			"calltap: the process is traced already; `calltap mount DIR PID` shows it beside that\n");

@@ -33,35 +33,15 @@ static void begin_samples(struct probe_thread *thread)
 		writer->span2 = 0;
 }
 
-/*
- * The tick that the record was made under counts as seen when the record is in the ring, not before: a signal handler
- * that came in between would take brief records that lie in front of it for ones behind it.
- *
- * The time of the record, and of all records behind it, is not from before the tick was there.
- */
-static uint64_t tick_now(void)
-{
-	uint64_t tick = __atomic_load_n(&probe_times->tick, __ATOMIC_ACQUIRE);
-
-	arch_clock_behind(tick);
-	return tick;
-}
-
-/* A tick of 0 is none that moves (agent/times.c): the thread has seen another one, so each exit comes here. */
-static uint64_t as_seen(uint64_t tick)
-{
-	return tick | !tick;
-}
-
 int probe_brief_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
-	uint64_t tick = tick_now();
+	uint64_t tick = probe_brief_tick(probe_times);
 	int refused = probe_graph_entry(slot, word, ret);
 
 	if (refused)
 		return refused;
-	thread->tick = as_seen(tick);
+	thread->tick = probe_brief_seen(tick);
 	*arch_link(slot) |= FRAME_EXACT;
 	begin_samples(thread);
 	return 0;
@@ -70,8 +50,8 @@ int probe_brief_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 void probe_brief_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
-	uint64_t tick = tick_now();
+	uint64_t tick = probe_brief_tick(probe_times);
 
 	probe_graph_exit(slot, word, ret);
-	thread->tick = as_seen(tick);
+	thread->tick = probe_brief_seen(tick);
 }

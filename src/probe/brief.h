@@ -9,6 +9,28 @@
 
 #include <stdint.h>
 
+#include <probe/thread.h>
+
+/*
+ * The present tick, before a record that gets its time.  The tick counts as seen when the record is in the ring, not
+ * before: a signal handler that came in between would take brief records that lie in front of it for ones behind it.
+ *
+ * The time of the record, and of all records behind it, is not from before the tick was there.
+ */
+static inline uint64_t probe_brief_tick(const struct calltap_times *times)
+{
+	uint64_t tick = __atomic_load_n(&times->tick, __ATOMIC_ACQUIRE);
+
+	arch_clock_behind(tick);
+	return tick;
+}
+
+/* A tick of 0 is none that moves (agent/times.c): the thread has seen another one, so each exit gets its time. */
+static inline uint64_t probe_brief_seen(uint64_t tick)
+{
+	return tick | !tick;
+}
+
 /* As probe_graph_entry() and probe_graph_exit(). */
 int probe_brief_entry(uint64_t slot, uint32_t word, const uint64_t *ret);
 void probe_brief_exit(uint64_t slot, uint32_t word, uint64_t *ret);

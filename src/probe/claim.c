@@ -304,6 +304,7 @@ static void leave_ended(struct probe_share *share, uint32_t on)
 	share->attach_try = 0;
 	share->depth = 0;
 	share->gate = share->tree = 0;
+	share->tick = 0;
 	share->quiet_root = false;
 }
 

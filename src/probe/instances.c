@@ -7,6 +7,7 @@
  * handler jumps away, which readers take as a frame that its caller closes.
  */
 #include <offsets.h>
+#include <probe/brief.h>
 #include <probe/graph.h>
 #include <probe/handlers.h>
 #include <probe/instances.h>
@@ -69,9 +70,27 @@ HOT struct probe_share *share_at_end(struct probe_thread *thread, unsigned set)
 	return share->writer->ring ? share : share_in(thread, set);
 }
 
-HOT bool put(struct probe_thread *thread, unsigned set, const struct probe_share *share, enum calltap_record_kind kind,
+/*
+ * A record with its time in a ring that has brief records, too: the tick counts as seen from then on, and no record of
+ * a handler's lies between the time and the place (place() in record.c).
+ */
+static bool put_among_brief(struct probe_thread *thread, unsigned set, struct probe_share *share,
+			    enum calltap_record_kind kind, uint32_t id)
+{
+	const struct calltap_times *times = __atomic_load_n(&probe_times, __ATOMIC_ACQUIRE);
+	uint64_t tick = times ? probe_brief_tick(times) : 0;
+	bool done = probe_set_record(thread, set, kind, id, 1, 0);
+
+	if (done && times)
+		__atomic_store_n(&share->tick, probe_brief_seen(tick), __ATOMIC_RELAXED);
+	return done;
+}
+
+HOT bool put(struct probe_thread *thread, unsigned set, struct probe_share *share, enum calltap_record_kind kind,
 	     uint32_t id, uint64_t now)
 {
+	if (__builtin_expect(probe_set_at(set)->brief, 0))
+		return put_among_brief(thread, set, share, kind, id);
 	return probe_put_usual(share->writer, kind, id, now) || probe_set_record(thread, set, kind, id, 1, 0);
 }
 

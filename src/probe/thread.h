@@ -74,6 +74,7 @@ struct probe_share {
 	bool quiet_root;	    /* the frame at `tree` has no ENTRY, or not under its present name */
 	uint64_t tree;		    /* slot of the -g root that the thread is in, 0 = none */
 	uint64_t gate;		    /* slot of an open --no-graph frame, which has no ENTRY; 0 = none */
+	uint64_t tick;		    /* as probe_thread.tick, of the records in this set's ring; 0 = none was seen */
 };
 
 /* Every thread's starts as PROBE_THREAD_NEW; assembly (entry.S and others) knows some of the fields (offsets.h). */
@@ -103,6 +104,8 @@ struct probe_thread {
 	const struct probe_region *region;
 	struct probe_share further[PROBE_SETS - 1]; /* by set, from set 1 on */
 	uint64_t sharing;			    /* calls of probe_share_begin() without probe_share_end() */
+	uint32_t until_sample; /* so many brief calls of further instances until one that has its times */
+	uint32_t sample_seed;  /* random */
 };
 #define PROBE_THREAD_NEW                                                                                               \
 	{                                                                                                              \
@@ -127,6 +130,7 @@ struct probe_set {
 	uint32_t on;		  /* set 1 and on: the instance's generation while it records, else 0 */
 	uint32_t calls;		  /* set 1 and on: 1 = entries only, with the caller */
 	uint32_t frames;	  /* set 1 and on: 1 = an ENTRY is followed by where its frame lies */
+	uint32_t brief;		  /* set 1 and on: 1 = calls of brief functions have no times (halves.h) */
 	uint32_t trees;		  /* as depth_max; 1: calls are recorded below -g roots alone */
 	uint32_t filtered;	  /* as depth_max; 1: functions may have roles (struct calltap_roles) */
 	uint32_t depth_max;	  /* 0 = no limit; the control side may change it at any time */
@@ -152,6 +156,7 @@ struct probe_wiped {
 	struct probe_thread *threads[PROBE_RINGS]; /* by index of writers of set 0; NULL = no thread yet */
 	uint32_t plain[PROBE_SETS]; /* by set: `on`, of an instance of function_graph without filters or limits; else 0
 				     */
+	uint32_t brief[PROBE_SETS]; /* by set: as `plain`, where calls may be brief; `plain` is 0 then */
 	struct probe_set sets[PROBE_SETS];
 	_Alignas(64) struct probe_table tables[PROBE_RINGS]; /* by index of writers of set 0 */
 };

@@ -9,6 +9,7 @@
  */
 #include <offsets.h>
 #include <probe/graph.h>
+#include <probe/halves.h>
 #include <probe/handlers.h>
 #include <probe/instances.h>
 #include <probe/trigger.h>
@@ -36,7 +37,7 @@ static COLD int enter_rest(uint64_t slot, uint32_t id, uint32_t sets, uint64_t f
 
 	arch_string_forward();
 	flags |= probe_instances_enter_sets(thread, slot, sets, id, *ret);
-	if (flags == FRAME_UNRECORDED)
+	if ((flags & ~FRAME_EXACT) == FRAME_UNRECORDED)
 		return 1; /* nobody waits for its end */
 	usual_push(thread->stack, slot, flags, flags & FRAME_UNRECORDED ? 0 : OWN, arch_clock(), ret,
 		   usual_is_timed() && thread->timed == slot >> GRANULE_BITS);
@@ -76,23 +77,67 @@ static inline bool put_entry(struct probe_thread *thread, unsigned set, uint32_t
 	return done;
 }
 
+/* As plain_share(), of an instance that may have brief records. */
+static inline struct probe_share *brief_share(struct probe_thread *thread, unsigned set)
+{
+	struct probe_share *share = &thread->further[set - 1];
+	uint32_t on = __atomic_load_n(&probe_context.wiped->brief[set], __ATOMIC_ACQUIRE); /* as in plain_share() */
+
+	return on && share->generation == on ? share : NULL;
+}
+
+/* Put a brief entry.  False: it is to get its time. */
+static inline bool put_brief_entry(struct probe_thread *thread, unsigned set, uint32_t id,
+				   const struct calltap_times *times)
+{
+	struct probe_share *share;
+	bool done;
+
+	probe_share_begin(thread);
+	share = brief_share(thread, set);
+	done = share && halves_put(share->writer, CALLTAP_REC_BRIEF_ENTRY, id, &share->tick, times);
+	if (done)
+		share->depth++;
+	probe_share_end(thread);
+	return done;
+}
+
+/*
+ * The sets, of those that want the call, for which it is brief.  *flags: FRAME_EXACT if the call is brief for some and
+ * is to have its times all the same, so that its exit has one, too.
+ */
+static inline uint32_t choose_brief(struct probe_thread *thread, uint32_t sets, uint32_t id,
+				    const struct calltap_times *times, uint64_t *flags)
+{
+	uint32_t brief = sets & halves_sets(times, id);
+
+	if (__builtin_expect(!brief, 1) || !halves_sampled(thread, times))
+		return brief;
+	*flags |= FRAME_EXACT;
+	return 0;
+}
+
 TWICE int enter(uint64_t slot, uint32_t id, uint64_t row, const uint64_t *ret, uint32_t own)
 {
 	struct probe_thread *thread = probe_self();
-	uint32_t left = (uint32_t)(row >> CALLTAP_HANDLED_INSTANCES_AT);
-	uint64_t now, flags = own ? 0 : FRAME_UNRECORDED;
+	const struct calltap_times *times = halves_times();
+	uint32_t left = (uint32_t)(row >> CALLTAP_HANDLED_INSTANCES_AT), brief;
+	uint64_t now = 0, flags = own ? 0 : FRAME_UNRECORDED;
 	bool timed = usual_is_timed();
 
 	if (__builtin_expect(usual_is_unusual(thread, slot, id, timed), 0))
 		return enter_anew(slot, probe_instances_word(id, (uint32_t)row), own, ret);
-	now = arch_clock();
+	brief = choose_brief(thread, left, id, times, &flags);
+	if (own || timed || left & ~brief)
+		now = arch_clock();
 	if (own && !probe_put_usual(thread->writer, CALLTAP_REC_ENTRY, id, now))
 		return enter_by_calls(slot, id, left, ret);
 	for (; left; left &= left - 1) {
 		unsigned set = 1 + arch_first_bit(left);
 
-		if (__builtin_expect(!put_entry(thread, set, id, now), 0))
-			return enter_rest(slot, id, left, flags, ret);
+		if (brief >> (set - 1) & 1 ? !put_brief_entry(thread, set, id, times)
+					   : __builtin_expect(!put_entry(thread, set, id, now), 0))
+			return enter_rest(slot, id, left, brief ? flags | FRAME_EXACT : flags, ret);
 		flags |= FRAME_OF(set);
 	}
 	usual_push(thread->stack, slot, flags, own, now, ret, timed);
@@ -157,24 +202,47 @@ static inline bool put_exit(struct probe_thread *thread, unsigned set, uint32_t 
 	return done;
 }
 
+/* Put a brief exit.  False: it is to get its time, or is none of the instance's. */
+static inline bool put_brief_exit(struct probe_thread *thread, unsigned set, uint32_t id,
+				  const struct calltap_times *times)
+{
+	struct probe_share *share;
+	bool done;
+
+	probe_share_begin(thread);
+	share = brief_share(thread, set);
+	done = share && share->depth && !(share->gate | share->tree) &&
+	       halves_put(share->writer, CALLTAP_REC_BRIEF_EXIT, id, &share->tick, times);
+	if (done)
+		share->depth--;
+	probe_share_end(thread);
+	return done;
+}
+
 TWICE void leave(uint64_t slot, uint32_t id, uint64_t *ret, uint32_t own)
 {
 	struct probe_thread *thread = probe_self();
 	struct probe_stack *stack = thread->stack;
-	uint64_t link = *arch_link(slot), now;
+	uint64_t link = *arch_link(slot), now = 0;
+	const struct calltap_times *times = halves_times();
+	uint32_t sets = probe_instances_sets(link), brief = link & FRAME_EXACT ? 0 : sets & halves_sets(times, id);
 
 	if (__builtin_expect(usual_is_told(id), 0)) {
 		usual_leave_told(slot, id, own, ret);
 		return;
 	}
-	now = arch_clock();
+	if (own || sets & ~brief)
+		now = arch_clock();
 	if (__builtin_expect(!probe_context.enabled || !probe_context.wiped->alive || !thread->writer->ring, 0) ||
 	    (own && !probe_put_usual(thread->writer, CALLTAP_REC_EXIT, id, now))) {
 		usual_leave_by_calls(slot, id, own, ret);
 		return;
 	}
 	for (; link & FRAME_INSTANCES; link &= ~FRAME_OF(1 + arch_first_bit(probe_instances_sets(link)))) {
-		if (__builtin_expect(!put_exit(thread, 1 + arch_first_bit(probe_instances_sets(link)), id, now), 0)) {
+		unsigned set = 1 + arch_first_bit(probe_instances_sets(link));
+
+		if (brief >> (set - 1) & 1 ? !put_brief_exit(thread, set, id, times)
+					   : __builtin_expect(!put_exit(thread, set, id, now), 0)) {
 			leave_rest(slot, id, link, ret);
 			return;
 		}

@@ -1,20 +1,23 @@
 """`--time adaptive`: calls without times are all there, in order, and were within the bounds that the tool tells; long ones are
 found.  The program bounds.c logs the clock around each call.  `run.py --adaptive` runs any other case so."""
 import collections
+import contextlib
 import json
 import os
 import signal
 import struct
+import subprocess
 import time
 
 import flight
 import jumps
+import live
 import language
 import programs
 import tools
 from instances import Instance
-from endings import wait_for
-from harness import expect
+from endings import finish, wait_for
+from harness import Process, expect, stop, until
 from steer import calltap, own_place
 from steering import Program, Tool, nothing_lost
 
@@ -23,6 +26,7 @@ LOGGED = struct.Struct("<IIQQQQ")
 CHOSEN = [option for name in FUNCTIONS for option in ("-l", name)]
 AT_ONCE = ["--time-small", "1000000"]  # as many functions as can be are brief from the first call on
 HISTORY = ["--mode", "overwrite", "-b", "16M"]  # room for all
+ADAPTIVE = ("--time", "adaptive")
 SPAN_NS = 200000  # twice the tick
 LONG_NS = 2500000  # logged calls of 3 ms
 SLACK_NS = 3000  # what the line through the clock's samples may be off, and a handler's way in and out
@@ -81,9 +85,11 @@ def slack(case):
     return SLACK_NS if case.cpu.native else EMULATED_SLACK_NS
 
 
-def check_bounds(case, log):
-    """Each event was where the trace says, with its error; returns how many were estimated."""
+def check_bounds(case, log, late=False):
+    """Each event was where the trace says, with its error; returns how many were estimated.  late: recording began late."""
     shown, real = told(case), logged(log)
+    if late:
+        real = {key: calls[len(calls) - len(shown[key]):] for key, calls in real.items() if key in shown}
     expect(set(shown) == set(real), f"threads and functions {sorted(shown)}, logged {sorted(real)}")
     pairs = []
     for key, calls in real.items():
@@ -235,6 +241,74 @@ def beside_others(case):
     expect(set(trace.called()) == {"leaf_1"} and not trace.brief, f"{trace.called()}, {trace.brief} without a time")
 
 
+def bounded_further(case):
+    """The bounds hold for a further instance as for the first, with handlers that come in anywhere."""
+    case.need_native("attaching")
+    case.as_it_is = True
+    own_place(case)
+    log, first = os.path.join(case.folder, "log"), os.path.join(case.folder, "first")
+    command = [case.program("bounds.c", variant="-clocked", flags=["-O2"]), log, "4000", "3", "150"]
+    with open(os.path.join(case.folder, "output"), "wb") as output:
+        tool = Process([case.tool, "record", "-o", first, *CHOSEN, "--", *command], cwd=case.folder, env=case.environment(False),
+                       stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def child():
+        with open(f"/proc/{tool.pid}/task/{tool.pid}/children", encoding="ascii") as file:
+            return int((file.read().split() or ["0"])[0])
+    try:
+        program = collections.namedtuple("Program", "pid")(until("the program", child))
+        with Instance(case, program, "look", *CHOSEN, *ADAPTIVE, "--time-short", "100us", "-b", "16M") as instance:
+            instance.end(how=None)
+        expect(finish(tool) == 0, "the program failed")
+    finally:
+        stop(tool)
+    case.trace_path = instance.path
+    nothing_lost(case.trace())
+    estimated, pairs = check_bounds(case, log, late=True)
+    expect(estimated > len(pairs) // 10, f"{estimated} events with an error, {len(pairs)} calls")
+    case.readable()
+
+
+def attached_times(first, *others):
+    """Instances with choices of their own at once: each trace is whole, and says for itself which calls have no times."""
+    def test(case):
+        case.need_native("attaching")
+        own_place(case)
+        with Program(case, "1") as program:
+            with Tool(case, program, "-l", "leaf_*", *first) as tool, contextlib.ExitStack() as stack:
+                instances = [stack.enter_context(Instance(case, program, name, *chosen, *options))
+                             for name, chosen, options in others]
+                for instance in instances:
+                    instance.records(30000)
+                ended = [instances.pop()]
+                ended[0].end("verb")
+                for instance in instances:
+                    instance.records(5000)
+                if len(instances) > 1:
+                    ended.append(instances.pop())
+                    ended[1].end(signal.SIGINT)
+                tool.records(1000)
+                tool.detach()
+                for instance in instances:
+                    instance.end(how=None)
+            program.end()
+        nothing_lost(case.trace())
+        case.readable()
+        expect((case.trace().brief > 0) == ("adaptive" in first), f"the first one: {case.trace().brief} records without a time")
+        for instance, (name, _, options) in zip((*instances, *reversed(ended)), others):
+            trace = instance.trace()
+            records = 2 * sum(trace.called().values())
+            expect(instance.name == name and records > 20000, f"{instance.name}: {trace.called()}")
+            live.check_frames(trace)
+            if "adaptive" in options:
+                expect(trace.brief > 1000, f"{name}: {trace.brief} of {records} records without a time")
+            else:
+                expect(not trace.brief, f"{name}: {trace.brief} records without a time")
+            case.trace_path = instance.path
+            case.readable()
+    return test
+
+
 def switched(case):
     """`calltap set` makes an adaptive recording exact and adaptive again; the trace says of each call what it is."""
     case.need_native("brief records")
@@ -316,6 +390,10 @@ SINGLE = {
     "adaptive-profiled": profiled,
     "adaptive-refused": refused,
     "adaptive-beside-others": beside_others,
+    "adaptive-bounds-instance": bounded_further,
+    "adaptive-instances": attached_times((), ("exact", ("-l", "leaf_1", "-l", "leaf_2"), ()), ("short", ("-l", "leaf_2", "-l", "tail"), (*ADAPTIVE, "--time-short", "20us", "-b", "64K")),
+                                         ("shorter", ("-l", "leaf_2", "-l", "recurse"), (*ADAPTIVE, "--time-short", "20us", "-b", "64K"))),
+    "adaptive-instances-all": attached_times(ADAPTIVE, ("one", ("-l", "leaf_1", "-l", "tail", "-l", "once"), (*ADAPTIVE, "--time-short", "20us", "-b", "64K")), ("two", ("-l", "tail", "-l", "leaf_2"), (*ADAPTIVE, "--time-short", "20us", "-b", "64K"))),
     "adaptive-switched": switched,
     "adaptive-switched-late": switched_late,
     **{f"adaptive-{name}": adapted(OTHERS[name]) for name in OTHERS},

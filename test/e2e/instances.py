@@ -174,7 +174,7 @@ def settings(case):
                                   (["-p", "function", "--max-depth", "2"], "function_graph"),
                                   (["-l", "nothing_like_it"], "matches"), (["--instance", "a b"], "no name"),
                                   (["--perf-map"], "first instance alone"),
-                                  (["--time", "adaptive"], "first instance alone"), (["--no-fork"], "first instance alone"),
+                                  (["--time", "adaptive", "--time-small", "3"], "first instance alone"), (["--time", "adaptive", "-g", "once"], "would have no effect"), (["--no-fork"], "first instance alone"),
                                   (["--mode", "drop", "--buffer-dir", "/dev/shm"], "--mode overwrite"),
                                   (["--mode", "overwrite", "--buffer-dir", "/proc"], "tmpfs"),
                                   (["--mode", "drop", "--snapshot-when", "once entered"], "add --mode overwrite"),

@@ -204,6 +204,7 @@ enum calltap_instance_flags {
 	CALLTAP_INSTANCE_HIDES = 4,  /* BEGIN and LIMITS: there may be functions that hide what they call */
 	CALLTAP_INSTANCE_FILES = 16, /* BEGIN: arenas may be files on tmpfs, as with CALLTAP_SETUP_FILES */
 	CALLTAP_INSTANCE_FRAMES = 32,  /* BEGIN: behind each ENTRY a CALLTAP_EVENT_FRAME tells where the frame lies */
+	CALLTAP_INSTANCE_BRIEF = 64,   /* BEGIN: calls of brief functions have no times (times.h, `further`) */
 	CALLTAP_INSTANCE_TRIGGERS = 8, /* BEGIN: the instance is refused (-ENOMEM) if TRIGGERS was not taken before */
 };
 

@@ -39,6 +39,13 @@ struct tally {
 
 struct brief {
 	struct brief_options options;
+	uint32_t set;	    /* of the further instance that it is of; 0: it has the file and the ticker */
+	struct brief *base; /* whose they are; itself, if they are its own */
+	struct brief *others[CALLTAP_INSTANCES]; /* of the base: those of further instances, by set */
+	pthread_mutex_t rows_lock;		 /* of the base: the ticker's rows go to all at a time */
+	struct calltap_file_late *rows;		 /* late ticks that are not taken yet (take_rows()) */
+	size_t row_count, row_room;
+	int rows_error;		     /* some are missing: there was no memory */
 	struct calltap_times *times; /* shared with the targets, who only read it */
 	int fd;			     /* of it; cannot write */
 	struct ticker *ticker;
@@ -68,6 +75,68 @@ struct brief_calls {
 	} open[DEPTH];
 };
 
+/* What each has for itself. */
+static int prepare(struct brief *brief, const struct brief_options *options)
+{
+	pthread_mutex_init(&brief->lock, NULL);
+	brief->options = *options;
+	brief->fd = -1;
+	brief->tallies = calloc(CALLTAP_TIMES_FUNCTIONS, sizeof(*brief->tallies));
+	brief->chosen = calloc(CALLTAP_TIMES_FUNCTIONS, sizeof(*brief->chosen));
+	return brief->tallies && brief->chosen ? 0 : -ENOMEM;
+}
+
+static void set_rate(struct brief *brief, double rate)
+{
+	brief->rate = rate;
+	__atomic_store_n(&brief->short_ticks, (uint64_t)((double)brief->short_ns * rate), __ATOMIC_RELAXED);
+}
+
+int brief_create_further(struct brief **out, struct brief *base, uint32_t set, uint64_t short_ns)
+{
+	struct brief *brief = calloc(1, sizeof(*brief));
+	const struct brief_options options = {.every = base->options.every};
+
+	*out = NULL;
+	if (!brief)
+		return -ENOMEM;
+	if (prepare(brief, &options)) {
+		brief_destroy(brief);
+		return -ENOMEM;
+	}
+	brief->set = set;
+	brief->base = base;
+	brief->times = base->times;
+	brief->ticker = base->ticker;
+	brief->line = base->line;
+	brief->short_ns = short_ns;
+	set_rate(brief, base->rate);
+	pthread_mutex_lock(&base->rows_lock);
+	base->others[set] = brief;
+	pthread_mutex_unlock(&base->rows_lock);
+	*out = brief;
+	return 0;
+}
+
+/* A further instance ends: nothing is brief for it any more, and no rows go to it. */
+static void leave_base(struct brief *brief)
+{
+	pthread_mutex_lock(&brief->base->rows_lock);
+	brief->base->others[brief->set] = NULL;
+	pthread_mutex_unlock(&brief->base->rows_lock);
+	brief_set_exact(brief, true);
+}
+
+static void free_base(struct brief *brief)
+{
+	ticker_stop(brief->ticker);
+	if (brief->times)
+		munmap(brief->times, sizeof(*brief->times));
+	if (brief->fd >= 0)
+		close(brief->fd);
+	pthread_mutex_destroy(&brief->rows_lock);
+}
+
 int brief_create(struct brief **out, const struct brief_options *options)
 {
 	struct brief *brief = calloc(1, sizeof(*brief));
@@ -78,13 +147,11 @@ int brief_create(struct brief **out, const struct brief_options *options)
 	*out = NULL;
 	if (ret)
 		return ret;
-	pthread_mutex_init(&brief->lock, NULL);
-	brief->options = *options;
-	brief->fd = -1;
-	brief->tallies = calloc(CALLTAP_TIMES_FUNCTIONS, sizeof(*brief->tallies));
-	brief->chosen = calloc(CALLTAP_TIMES_FUNCTIONS, sizeof(*brief->chosen));
-	ret = brief->tallies && brief->chosen ? sealed_create("calltap-times", sizeof(*brief->times), &fd, &memory)
-					      : -ENOMEM;
+	pthread_mutex_init(&brief->rows_lock, NULL);
+	brief->base = brief;
+	ret = prepare(brief, options);
+	if (!ret)
+		ret = sealed_create("calltap-times", sizeof(*brief->times), &fd, &memory);
 	if (!ret) {
 		brief->times = memory;
 		brief->times->every = options->every;
@@ -104,11 +171,11 @@ void brief_destroy(struct brief *brief)
 {
 	if (!brief)
 		return;
-	ticker_stop(brief->ticker);
-	if (brief->times)
-		munmap(brief->times, sizeof(*brief->times));
-	if (brief->fd >= 0)
-		close(brief->fd);
+	if (brief->base == brief)
+		free_base(brief);
+	else if (brief->base)
+		leave_base(brief);
+	free(brief->rows);
 	free(brief->tallies);
 	free(brief->chosen);
 	free(brief->kept);
@@ -128,8 +195,8 @@ int brief_welcome(const struct brief *brief, struct target *target)
 	struct calltap_msg_times message = {.head = {CALLTAP_MSG_TIMES, sizeof(message)}};
 
 	message.size = sizeof(*brief->times);
-	/* A forked child has the file. */
-	if (!brief || target->row.start == CALLTAP_START_FORK)
+	/* A forked child has the file, where its parent has had it from the beginning. */
+	if (!brief || (target->row.start == CALLTAP_START_FORK && !brief->options.base_only))
 		return 0;
 	return channel_send(target->socket, &message, sizeof(message), &brief->fd, 1);
 }
@@ -137,7 +204,15 @@ int brief_welcome(const struct brief *brief, struct target *target)
 /* Tell the targets whether the function is brief. */
 static void tell(struct brief *brief, uint32_t id)
 {
-	__atomic_store_n(&brief->times->brief[id], brief->chosen[id] && !brief->exact, __ATOMIC_RELAXED);
+	bool is_brief = brief->chosen[id] && !brief->exact;
+	uint16_t bit = (uint16_t)(brief->set ? 1u << (brief->set - 1) : 0);
+
+	if (!bit)
+		__atomic_store_n(&brief->times->brief[id], is_brief, __ATOMIC_RELAXED);
+	else if (is_brief)
+		__atomic_fetch_or(&brief->times->further[id], bit, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(&brief->times->further[id], (uint16_t)~bit, __ATOMIC_RELAXED);
 }
 
 static void set(struct brief *brief, uint32_t id, bool is_brief)
@@ -166,12 +241,6 @@ void brief_begin(struct brief *brief, uint32_t function, uint32_t bytes, const c
 				compare_symbols);
 	if (known ? known->is_short : bytes && bytes <= brief->options.small)
 		set(brief, function, true);
-}
-
-static void set_rate(struct brief *brief, double rate)
-{
-	brief->rate = rate;
-	__atomic_store_n(&brief->short_ticks, (uint64_t)((double)brief->short_ns * rate), __ATOMIC_RELAXED);
 }
 
 int brief_start(struct brief *brief, uint64_t short_ns, double rate, const struct clock_line *line)
@@ -337,6 +406,54 @@ static int write_chunk(struct trace_writer *writer, uint64_t span, const struct 
 	return ret;
 }
 
+static void add_rows(struct brief *brief, const struct calltap_file_late *rows, size_t count, int error)
+{
+	brief->rows_error = brief->rows_error ? brief->rows_error : error;
+	if (brief->row_count + count > brief->row_room) {
+		size_t room = 2 * (brief->row_count + count);
+		struct calltap_file_late *more = reallocarray(brief->rows, room, sizeof(*more));
+
+		if (!more) {
+			brief->rows_error = -ENOMEM;
+			return;
+		}
+		brief->rows = more;
+		brief->row_room = room;
+	}
+	if (count)
+		memcpy(brief->rows + brief->row_count, rows, count * sizeof(*rows));
+	brief->row_count += count;
+}
+
+/*
+ * Take the late ticks that are new for this one, as by ticker_take().  The ticker has each row once, so whoever asks
+ * hands them out to all.  One lock for both steps: else another one could be told of a later moment before it has the
+ * rows from before.
+ */
+static struct calltap_file_late *take_rows(struct brief *brief, size_t *count, uint64_t *until, int *error)
+{
+	struct brief *base = brief->base;
+	struct calltap_file_late *rows;
+	size_t new_count;
+	int ret;
+
+	pthread_mutex_lock(&base->rows_lock);
+	rows = ticker_take(base->ticker, &new_count, until, &ret);
+	if (!base->options.base_only)
+		add_rows(base, rows, new_count, ret);
+	for (uint32_t i = 1; i < CALLTAP_INSTANCES; i++)
+		if (base->others[i])
+			add_rows(base->others[i], rows, new_count, ret);
+	free(rows);
+	rows = brief->rows;
+	*count = brief->row_count;
+	*error = brief->rows_error;
+	brief->rows = NULL;
+	brief->row_count = brief->row_room = 0;
+	pthread_mutex_unlock(&base->rows_lock);
+	return rows;
+}
+
 void brief_tell(struct brief *brief)
 {
 	const struct calltap_file_late lost = {brief->kept_until, UINT64_MAX};
@@ -345,7 +462,7 @@ void brief_tell(struct brief *brief)
 	size_t count;
 	int error;
 
-	rows = ticker_take(brief->ticker, &count, &until, &error);
+	rows = take_rows(brief, &count, &until, &error);
 	if (error) /* rows are missing, and may from now on */
 		late_add(brief->kept, &lost);
 	for (size_t i = 0; i < count; i++)
@@ -398,7 +515,7 @@ int brief_write(struct brief *brief, struct trace_writer *writer)
 	if (brief->rate <= 0)
 		return 0; /* rows wait, and the file says nothing of what the times are bounded by */
 	span = span_of(brief);
-	rows = ticker_take(brief->ticker, &count, &until, &ret);
+	rows = take_rows(brief, &count, &until, &ret);
 	if (ret || (brief->told == span && !count)) {
 		free(rows);
 		return ret;
@@ -422,10 +539,14 @@ void brief_set_exact(struct brief *brief, bool exact)
 	pthread_mutex_unlock(&brief->lock);
 }
 
-void brief_set_options(struct brief *brief, uint64_t short_ns, uint32_t every)
+void brief_set_short(struct brief *brief, uint64_t short_ns)
 {
 	brief->short_ns = short_ns;
 	set_rate(brief, brief->rate);
+}
+
+void brief_set_every(struct brief *brief, uint32_t every)
+{
 	__atomic_store_n(&brief->times->every, every, __ATOMIC_RELAXED);
 }
 
@@ -437,6 +558,11 @@ struct ticker_stays brief_stays(const struct brief *brief)
 uint64_t brief_changes(const struct brief *brief)
 {
 	return brief->changes;
+}
+
+uint32_t brief_further(const struct brief *brief, uint32_t function)
+{
+	return __atomic_load_n(&brief->times->further[function], __ATOMIC_RELAXED);
 }
 
 uint32_t brief_count(const struct brief *brief)

@@ -31,11 +31,18 @@ struct brief_options {
 	uint32_t small;	  /* bytes of a function that is thought to be short at first */
 	uint64_t tick_ns; /* from one tick to the next, less than a second */
 	bool sampling;	  /* no function is brief: the tick is the clock of tracer profile (ticker.h) */
+	bool base_only;	  /* no function of the first instance's is brief: further instances alone have such */
 	uint32_t every;	  /* of a brief function's calls, one in so many has its times */
 };
 
 /* -errno: there is no memory. */
 int brief_create(struct brief **out, const struct brief_options *options) __attribute__((warn_unused_result));
+/*
+ * The choice of a further instance, with that set, beside the session's (base), which has begun to tick and goes on
+ * longer.  All functions have times at first.  -ENOMEM.
+ */
+int brief_create_further(struct brief **out, struct brief *base, uint32_t set, uint64_t short_ns)
+	__attribute__((warn_unused_result));
 /*
  * Begin to tick, before any target runs.  A call that takes less than short_ns is short.  rate: the ticks in a
  * nanosecond of the clock that the targets read; 0: they are emulated, and `line` becomes their clock's, which only
@@ -72,12 +79,16 @@ int brief_write(struct brief *brief, struct trace_writer *writer) __attribute__(
  * either case, so that it is up to date when it counts.
  */
 void brief_set_exact(struct brief *brief, bool exact);
-/* What less than short_ns is short from now on; of a brief function's calls one in `every` has its times. */
-void brief_set_options(struct brief *brief, uint64_t short_ns, uint32_t every);
+/* What takes less is short from now on. */
+void brief_set_short(struct brief *brief, uint64_t short_ns);
+/* Of the session's: of a brief function's calls one in so many has its times from now on. */
+void brief_set_every(struct brief *brief, uint32_t every);
 /* How long ticks stay. */
 struct ticker_stays brief_stays(const struct brief *brief);
 /* How often a function has become brief, or is so no longer, by what was looked at. */
 uint64_t brief_changes(const struct brief *brief);
+/* The further instances for which the function is brief now: bit N - 1 is of set N. */
+uint32_t brief_further(const struct brief *brief, uint32_t function);
 /* Functions whose calls are brief now. */
 uint32_t brief_count(const struct brief *brief);
 

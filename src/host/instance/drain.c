@@ -142,8 +142,8 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 	let_server(drainer);
 	ret = record_encode(instance->encoder, row, sequence, ticks, words + from, end - from, &payload, &size,
 			    &encoded);
-	if (instance->set == 0 && instance->session->images.brief && !open && !from)
-		brief_look(instance->session->images.brief, &reader->calls, words, end, ticks);
+	if (instance->brief && !open && !from)
+		brief_look(instance->brief, &reader->calls, words, end, ticks);
 	let_back(drainer);
 	thread = &instance->threads[reader->thread];
 	if (open) {
@@ -521,7 +521,7 @@ static void mark_round(struct drainer *drainer, const struct calltap_file_clock 
 static void write_ticks(struct drainer *drainer, uint64_t now)
 {
 	struct instance *instance = drainer->instance;
-	struct brief *brief = instance->set == 0 ? instance->session->images.brief : NULL;
+	struct brief *brief = instance->brief;
 
 	if (!brief)
 		return;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <host/brief/brief.h>
 #include <host/hook/triggers_impl.h>
 #include <host/hook/watch.h>
 
@@ -61,6 +62,17 @@ static int describe_all(struct instance *instance)
 	return ret;
 }
 
+static int begin_times(struct instance *instance)
+{
+	struct session *session = instance->session;
+	uint64_t short_ns = instance->options->short_ns;
+	int ret = session_begin_times(session);
+
+	return ret ? ret
+		   : brief_create_further(&instance->brief, session->images.times, instance->set,
+					  short_ns ? short_ns : RECORD_SHORT_NS);
+}
+
 int further_create(struct instance **out, struct session *session, uint32_t set, struct instance_wish *wish,
 		   struct calltap_diag *diag)
 {
@@ -93,6 +105,8 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	instance->threshold_ticks = wish->threshold_ticks;
 	diag->text[0] = 0;
 	ret = buffers_create(instance, diag);
+	if (!ret && further->options.adaptive)
+		ret = begin_times(instance);
 	if (!ret)
 		ret = open_file(instance, wish->fds[0]);
 	if (!ret && further->options.triggers && wish->fds[1] >= 0) {
@@ -127,7 +141,7 @@ uint32_t further_flags(const struct instance *instance, const struct settings *s
 	       (filter_set_has(filters, FILTER_GRAPH) ? CALLTAP_INSTANCE_TREES : 0) |
 	       (filter_set_has(filters, FILTER_NOGRAPH) ? CALLTAP_INSTANCE_HIDES : 0) |
 	       (further_triggers(instance) ? CALLTAP_INSTANCE_TRIGGERS : 0) |
-	       (instance->buffers.path ? CALLTAP_INSTANCE_FILES : 0);
+	       (instance->brief ? CALLTAP_INSTANCE_BRIEF : 0) | (instance->buffers.path ? CALLTAP_INSTANCE_FILES : 0);
 }
 
 int further_add(struct instance *instance, struct target *target)
@@ -188,6 +202,8 @@ int further_finish(struct instance *instance)
 	struct record_result *result = instance->result;
 	int ret;
 
+	if (instance->brief)
+		(void)!brief_write(instance->brief, instance->writer); /* an error of the file is told below */
 	result->ticks_per_ns = timing_rate(instance->session);
 	ret = describe_end(instance);
 	result->file_bytes = trace_writer_bytes(instance->writer);
@@ -198,6 +214,8 @@ void further_destroy(struct instance *instance)
 {
 	struct further *further = (struct further *)instance;
 
+	brief_destroy(instance->brief);
+	instance->brief = NULL;
 	if (instance_clear(instance))
 		instance_diagnose(instance, "its file could not be closed");
 	if (further->options.triggers && further->options.triggers->deeds >= 0)

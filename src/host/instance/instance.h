@@ -137,7 +137,8 @@ struct instance {
 	uint64_t tables_key;
 	struct buffers buffers;
 	uint32_t snapshots;
-	struct peek peek;    /* with `--time adaptive` */
+	struct brief *brief; /* with `--time adaptive`: which calls have no times; the session's, or its own */
+	struct peek peek;    /* likewise */
 	struct marks *marks; /* marks that `calltap mark` has made; NULL = none so far */
 
 	/* For the tracer `profile` (profile.c). */

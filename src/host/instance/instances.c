@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <host/brief/brief.h>
 #include <host/counted.h>
 #include <host/hook/handlers.h>
 #include <host/hook/triggers_impl.h>
@@ -316,6 +317,18 @@ static int ask_for(struct session *session, struct instance *instance, struct ca
 	return 0;
 }
 
+/* Where an instance has trees, its records are made by calls, which give all of them their times. */
+static int check_times(const struct record_options *options, struct calltap_diag *diag)
+{
+	if (options->adaptive &&
+	    (filter_set_has(options->filters, FILTER_GRAPH) || filter_set_has(options->filters, FILTER_NOGRAPH)))
+		return calltap_diag_set(
+			diag, -EINVAL,
+			"in a further instance graph and no-graph have all calls timed, so --time adaptive "
+			"would have no effect: leave one of them out");
+	return 0;
+}
+
 /* With the turn. */
 static int begin_instance(struct session *session, struct instance_wish *wish, struct instance **out,
 			  struct calltap_diag *diag)
@@ -329,8 +342,8 @@ static int begin_instance(struct session *session, struct instance_wish *wish, s
 
 	if (!ret)
 		ret = settings_refuse(options, session->emulated, diag);
-	if (!ret && options->adaptive)
-		ret = calltap_diag_set(diag, -EOPNOTSUPP, "--time adaptive is for the first instance alone");
+	if (!ret)
+		ret = check_times(options, diag);
 	if (!ret)
 		ret = check_file(session, wish, diag);
 	if (!ret)
@@ -440,12 +453,20 @@ int instances_end(struct instance *instance, FILE *answer, struct calltap_diag *
 	return ret;
 }
 
-static int check_fixed(const struct settings *now, const struct settings *next, struct calltap_diag *diag)
+static int check_fixed(const struct settings *now, const struct settings *next, bool has_brief,
+		       struct calltap_diag *diag)
 {
 	const struct record_options *old = &now->options, *new = &next->options;
 
-	if (old->adaptive != new->adaptive)
-		return calltap_diag_set(diag, -EOPNOTSUPP, "time=adaptive is for the first instance alone");
+	if (old->every != new->every)
+		return calltap_diag_set(diag, -EOPNOTSUPP, "time-sample is a setting of the first instance");
+	if (!has_brief && (old->adaptive != new->adaptive || old->short_ns != new->short_ns))
+		return calltap_diag_set(
+			diag, -EOPNOTSUPP,
+			"this instance began with --time exact; one that begins with --time adaptive can "
+			"be changed to time=exact and back");
+	if (check_times(new, diag))
+		return diag->code;
 	if (old->tracer != new->tracer || old->mode != new->mode || old->buffer_bytes != new->buffer_bytes)
 		return calltap_diag_set(
 			diag, -EOPNOTSUPP,
@@ -466,12 +487,20 @@ static void set_limits(struct session *session, struct instance *instance, const
 	send_limits(session, instance, next);
 }
 
+static void set_times(const struct instance *instance, const struct record_options *next)
+{
+	if (!instance->brief)
+		return;
+	brief_set_short(instance->brief, next->short_ns ? next->short_ns : RECORD_SHORT_NS);
+	brief_set_exact(instance->brief, !next->adaptive);
+}
+
 int instances_set(struct instance *instance, const struct settings *next, struct calltap_diag *diag)
 {
 	struct session *session = instance->session;
 	const struct settings *now = &instance->settings;
 	bool exits = next->options.tracer->has_exit, trees = filter_set_has(next->options.filters, FILTER_GRAPH);
-	int ret = check_fixed(now, next, diag);
+	int ret = check_fixed(now, next, instance->brief != NULL, diag);
 
 	if (ret)
 		return ret;
@@ -484,6 +513,7 @@ int instances_set(struct instance *instance, const struct settings *next, struct
 	if (!ret || ret == -ETIMEDOUT) {
 		if (!trees)
 			set_limits(session, instance, now, next);
+		set_times(instance, &next->options);
 		return ret;
 	}
 	if (trees)

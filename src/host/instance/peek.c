@@ -21,7 +21,7 @@ static uint32_t words_of(const struct target_arena *arena)
 static uint32_t look_at(struct instance *instance, struct target_arena *arena, uint32_t index, uint64_t number,
 			bool open)
 {
-	struct brief *brief = instance->session->images.brief;
+	struct brief *brief = instance->brief;
 	struct ring_reader *reader = &arena->rings[index];
 	const struct calltap_subbuf *sub = sub_of(arena, index, number);
 	const uint64_t *words = (const uint64_t *)(sub + 1);
@@ -111,7 +111,7 @@ void peek_round(struct instance *instance, uint64_t now_ns)
 		peek->words = malloc(instance->sub_size);
 	if (peek->words)
 		look_at_all(instance);
-	plan_next(peek, brief_changes(instance->session->images.brief), now_ns);
+	plan_next(peek, brief_changes(instance->brief), now_ns);
 }
 
 void peek_destroy(struct peek *peek)

@@ -102,12 +102,6 @@ static struct history_arena arena_of(const struct share *share, const struct tar
 	};
 }
 
-/* The session's choice of brief functions, where the instance has records without a time; NULL: all have one. */
-static struct brief *brief_of(const struct instance *instance)
-{
-	return instance->set ? NULL : instance->session->images.brief;
-}
-
 int snapshot_of_ended(struct share *share)
 {
 	struct instance *instance = share->instance;
@@ -133,8 +127,8 @@ int snapshot_of_ended(struct share *share)
 				ret = history_write(&history);
 		}
 	}
-	if (!ret && brief_of(instance))
-		ret = brief_write(brief_of(instance), instance->writer);
+	if (!ret && instance->brief)
+		ret = brief_write(instance->brief, instance->writer);
 	instance->result->records += history.records;
 	instance->result->lost += history.lost;
 	instance->overwritten += history.overwritten + history.older;
@@ -197,11 +191,11 @@ static int take_ticks(struct snapshot *snapshot)
 	int ret;
 
 	snapshot->end_ticks = snapshot->clock.ticks;
-	if (!brief_of(instance))
+	if (!instance->brief)
 		return 0;
 	session_lock(instance->session);
 	snapshot->end_ticks = timing_now(instance->session).ticks;
-	ret = brief_write_kept(brief_of(instance), snapshot->writer);
+	ret = brief_write_kept(instance->brief, snapshot->writer);
 	session_unlock(instance->session);
 	return ret;
 }

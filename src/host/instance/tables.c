@@ -12,7 +12,7 @@
 
 int tables_create(struct instance *instance)
 {
-	struct brief *brief = instance->set ? NULL : instance->session->images.brief;
+	struct brief *brief = instance->brief;
 	int fd = -1, ret;
 
 	if (instance->options->mode != CALLTAP_MODE_OVERWRITE)

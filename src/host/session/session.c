@@ -109,6 +109,30 @@ static int begin_values(struct session *session, struct calltap_diag *diag)
 	return ret;
 }
 
+int session_begin_times(struct session *session)
+{
+	const struct brief_options options = {.tick_ns = TICK_NS, .every = RECORD_EVERY, .base_only = true};
+	struct brief *times;
+	int ret;
+
+	if (session->images.times)
+		return 0;
+	ret = brief_create(&times, &options);
+	if (ret)
+		return ret;
+	ret = brief_start(times, RECORD_SHORT_NS, session->emulated ? 0 : timing_rate(session), &session->timing.line);
+	if (ret) {
+		brief_destroy(times);
+		return ret;
+	}
+	session->images.times = times;
+	/* In a process that cannot be told all calls have times. */
+	for (struct target *target = session->targets; target; target = target->next)
+		if (live_can_be_told(target) && brief_welcome(times, target))
+			continue;
+	return 0;
+}
+
 static int begin_adaptive(struct session *session, struct calltap_diag *diag)
 {
 	const struct record_options *options = session->options;
@@ -168,6 +192,7 @@ static int prepare_session(struct session *session, struct calltap_diag *diag)
 	ret = settings_refuse(options, false, diag);
 	if (!ret)
 		ret = begin_adaptive(session, diag);
+	session->images.times = first->brief = session->images.brief;
 	if (!ret)
 		ret = begin_triggers(session, diag);
 	if (!ret)
@@ -400,7 +425,7 @@ static void tear_down(struct session *session)
 	handlers_destroy(session->images.handlers);
 	values_destroy(session->own_values);
 	watch_destroy(session->images.watch);
-	brief_destroy(session->images.brief);
+	brief_destroy(session->images.times);
 	(void)instance_clear(session_first(session)); /* the first error was told already */
 	if (session->output.taken &&
 	    !(session->options->pid_count ? session->result->attached_count != 0 : session->result->ran)) {

@@ -199,6 +199,11 @@ static inline void session_unlock(struct session *session)
 int session_make_board(struct session *session) __attribute__((warn_unused_result));
 /* End the recording soon; for any thread, without the lock. */
 void session_end(struct session *session);
+/*
+ * session.c: have all processes know the file that says which calls have no times (brief/brief.h), for further
+ * instances; with the turn.  -errno: there is no memory, or no thread.
+ */
+int session_begin_times(struct session *session) __attribute__((warn_unused_result));
 /* Have the server thread see when there is something to read; what: what session_handle() knows it by. */
 int session_watch(struct session *session, int fd, void *what) __attribute__((warn_unused_result));
 /* The sentence that the user is to be told at the end, about the session or its first instance; "" = none. */

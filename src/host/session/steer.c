@@ -106,8 +106,8 @@ static void set_times(const struct instance *first, const struct record_options 
 
 	if (is_timed_alike(&first->settings.options, next))
 		return;
-	brief_set_options(brief, next->short_ns ? next->short_ns : RECORD_SHORT_NS,
-			  next->every ? next->every : RECORD_EVERY);
+	brief_set_short(brief, next->short_ns ? next->short_ns : RECORD_SHORT_NS);
+	brief_set_every(brief, next->every ? next->every : RECORD_EVERY);
 	brief_set_exact(brief, !next->adaptive);
 }
 

@@ -312,7 +312,7 @@ static int take_leftovers(struct session *session, struct target *target, const 
 /* What a target gets besides its rings, before any plan. */
 static int send_files(struct session *session, struct target *target, const struct target *origin)
 {
-	int ret = brief_welcome(session->images.brief, target);
+	int ret = brief_welcome(session->images.times, target);
 
 	if (!ret)
 		ret = watch_tell(session->images.watch, target);

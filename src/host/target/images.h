@@ -97,6 +97,7 @@ struct images {
 	bool serve;		   /* stubs are made for those, from the start */
 	bool tracing;		   /* else only those are on */
 	struct brief *brief;	   /* what chooses calls without times, or NULL */
+	struct brief *times;	   /* `brief`, or what further instances have in its place, or NULL */
 	bool keeps_open;	   /* a flight recorder: each frame keeps its entry's time */
 	uint32_t generation;	   /* counts changes of what is on */
 	enum stock_choice stock;

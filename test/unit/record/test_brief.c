@@ -137,14 +137,41 @@ static void exact_for_a_while(void **state)
 	assert_int_equal(brief_count(brief), 2); /* 1 and 8 */
 }
 
+/* What a further instance has chosen is a bit of its own, and goes with it. */
+static void further_ones(void **state)
+{
+	struct brief *one, *other, *first = brief;
+	struct brief_calls *none = NULL;
+
+	assert_int_equal(brief_create_further(&one, first, 3, SHORT), 0);
+	assert_int_equal(brief_create_further(&other, first, 15, SHORT), 0);
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++)
+		call(9, 50);
+	brief_look(one, &none, words, count, 1000);
+	free(none);
+	assert_int_equal(brief_further(first, 9), 1 << 2);
+	none = NULL;
+	brief_look(other, &none, words, count, 1000);
+	free(none);
+	assert_int_equal(brief_further(first, 9), 1 << 2 | 1 << 14);
+	assert_int_equal(brief_count(first), 0);
+	brief_set_exact(one, true);
+	assert_int_equal(brief_further(first, 9), 1 << 14);
+	brief_set_exact(one, false);
+	brief_destroy(other);
+	assert_int_equal(brief_further(first, 9), 1 << 2);
+	brief_destroy(one);
+	assert_int_equal(brief_further(first, 9), 0);
+}
+
 static void other_options(void **state)
 {
-	brief_set_options(brief, 40, 2);
+	brief_set_short(brief, 40);
 	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++)
 		call(1, 50);
 	look();
 	assert_int_equal(brief_count(brief), 0);
-	brief_set_options(brief, 60, 2);
+	brief_set_short(brief, 60);
 	for (uint32_t i = 0; i < 100 * RECORD_SHORT_CALLS; i++) {
 		call(1, 50);
 		if (count > WORDS_MAX - 2)
@@ -338,6 +365,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(short_and_often_becomes_brief, begin, end),
 		cmocka_unit_test_setup_teardown(exact_for_a_while, begin, end),
 		cmocka_unit_test_setup_teardown(other_options, begin, end),
+		cmocka_unit_test_setup_teardown(further_ones, begin, end),
 		cmocka_unit_test_setup_teardown(a_gap_forgets_open_calls, begin, end),
 		cmocka_unit_test(late_rows_are_joined),
 		cmocka_unit_test_setup_teardown(what_is_long_at_times_stays, begin, end),
