@@ -46,8 +46,10 @@ static inline void halves_draw(struct probe_thread *thread, const struct calltap
 /* Is the call, which is brief for some instance, to have its times all the same? */
 static inline bool halves_sampled(struct probe_thread *thread, const struct calltap_times *times)
 {
-	if (__builtin_expect(thread->until_sample != 0, 1)) {
-		thread->until_sample--;
+	uint32_t left = __atomic_load_n(&thread->until_sample, __ATOMIC_RELAXED); /* once: handlers count down, too */
+
+	if (__builtin_expect(left != 0, 1)) {
+		__atomic_store_n(&thread->until_sample, left - 1, __ATOMIC_RELAXED);
 		return false;
 	}
 	halves_draw(thread, times);

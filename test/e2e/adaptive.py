@@ -122,6 +122,8 @@ def long_calls(case, pairs):
 
 def bounded(signals, *options, small=True):
     def test(case):
+        if "overwrite" in options:
+            case.need_native("flight recorders that adapt")
         case.as_it_is = True
         log = os.path.join(case.folder, "log")
         done = case.record([case.program("bounds.c", variant="-clocked", flags=["-O2"]), log, "400", "3", str(signals)],
