@@ -35,6 +35,7 @@
 /* Calls of a function whose entries and exits have times. */
 struct tally {
 	uint32_t calls, longer;
+	uint32_t seen, ticked; /* of a brief function: all calls, and those that have met a tick */
 };
 
 struct brief {
@@ -67,10 +68,12 @@ struct brief {
 
 struct brief_calls {
 	uint32_t depth;
+	uint64_t latest; /* the last time that a record had */
 	struct open_frame {
 		struct began {
 			uint32_t id;
-			uint64_t ticks; /* of the entry; 0: it has no time */
+			uint64_t ticks;	 /* of the entry; 0: it has no time */
+			uint64_t before; /* the last time in front of it */
 		} first, last; /* the function that was called, and the last one that was tail-called from there */
 	} open[DEPTH];
 };
@@ -215,6 +218,17 @@ static void tell(struct brief *brief, uint32_t id)
 		__atomic_fetch_and(&brief->times->further[id], (uint16_t)~bit, __ATOMIC_RELAXED);
 }
 
+/* The span in ticks of the targets' clock; longer than the ticker's, where that clock's rate is an estimate. */
+static uint64_t span_of(const struct brief *brief)
+{
+	double span = (double)ticker_span(brief->ticker) * brief->rate;
+
+	if (!brief->line)
+		return ticker_span(brief->ticker);
+	/* The told span stays right while the rate changes by no more than one part in LINE_SHARE. */
+	return span < (double)brief->told ? brief->told : (uint64_t)(span + span / LINE_SHARE) + 1;
+}
+
 static void set(struct brief *brief, uint32_t id, bool is_brief)
 {
 	pthread_mutex_lock(&brief->lock);
@@ -276,10 +290,40 @@ static void note(struct brief *brief, uint32_t id, uint64_t ticks)
 	}
 }
 
+/*
+ * A call of a brief function has ended.  ticked: a tick came while it was open.
+ *
+ * Calls that take a tenth of the time between two ticks meet one in a tenth of all cases.  So where more than one call
+ * in BACK_SHARE meets one, calls take more than that part of a tick on average, and the function is no longer brief,
+ * unless such calls count as short (half a span is a tick's time).
+ * The samples alone, one call in some hundred, would say so late.
+ */
+static void note_tick(struct brief *brief, uint32_t id, bool ticked)
+{
+	struct tally *tally;
+
+	if (id >= CALLTAP_TIMES_FUNCTIONS || !brief->chosen[id])
+		return;
+	tally = &brief->tallies[id];
+	tally->seen++;
+	tally->ticked += ticked;
+	if (tally->seen < RECORD_SHORT_CALLS)
+		return;
+	if (tally->ticked * BACK_SHARE > tally->seen &&
+	    tally->ticked * (span_of(brief) / 2) > tally->seen * brief->short_ticks) {
+		set(brief, id, false);
+		brief->changes++;
+	} else if (tally->seen >= FORGET) {
+		tally->seen /= 2;
+		tally->ticked /= 2;
+	}
+}
+
 static void enter(struct brief_calls *calls, uint32_t id, uint64_t ticks)
 {
 	if (calls->depth < DEPTH)
-		calls->open[calls->depth] = (struct open_frame){.first = {id, ticks}, .last = {id, ticks}};
+		calls->open[calls->depth] =
+			(struct open_frame){.first = {id, ticks, calls->latest}, .last = {id, ticks, calls->latest}};
 	calls->depth++;
 }
 
@@ -287,7 +331,20 @@ static void enter(struct brief_calls *calls, uint32_t id, uint64_t ticks)
 static void go_on(struct brief_calls *calls, uint32_t id, uint64_t ticks)
 {
 	if (calls->depth && calls->depth <= DEPTH)
-		calls->open[calls->depth - 1].last = (struct began){id, ticks};
+		calls->open[calls->depth - 1].last = (struct began){id, ticks, calls->latest};
+}
+
+/*
+ * Has a tick come while the call was open, whose entry has no time?  Its exit has one then, or a record of what it has
+ * called has: the tick that was present at the entry has ended when more than its span has passed since the time in
+ * front of that.
+ */
+static bool has_met_tick(const struct brief *brief, const struct brief_calls *calls, const struct began *began,
+			 uint64_t ticks)
+{
+	if (began->ticks || (!ticks && calls->latest == began->before))
+		return false;
+	return ticks || (began->before && calls->latest - began->before > span_of(brief));
 }
 
 static void leave(struct brief *brief, struct brief_calls *calls, uint32_t id, uint64_t ticks)
@@ -297,6 +354,8 @@ static void leave(struct brief *brief, struct brief_calls *calls, uint32_t id, u
 	if (!calls->depth || --calls->depth >= DEPTH)
 		return;
 	frame = &calls->open[calls->depth];
+	if (frame->last.id == id)
+		note_tick(brief, id, has_met_tick(brief, calls, &frame->last, ticks));
 	if (!ticks || frame->last.id != id)
 		return;
 	if (frame->last.ticks)
@@ -308,6 +367,8 @@ static void leave(struct brief *brief, struct brief_calls *calls, uint32_t id, u
 static void look_at(struct brief *brief, struct brief_calls *calls, enum calltap_record_kind kind, uint32_t id,
 		    uint64_t ticks)
 {
+	if (ticks && (kind == CALLTAP_REC_ENTRY || kind == CALLTAP_REC_EXIT))
+		calls->latest = ticks;
 	switch (kind) {
 	case CALLTAP_REC_ENTRY:
 		enter(calls, id, ticks);
@@ -377,17 +438,6 @@ static void convert(const struct brief *brief, struct calltap_file_late *row, ui
 
 	row->from = from > off ? from - off : 0;
 	row->to = to < UINT64_MAX - off ? to + off : UINT64_MAX;
-}
-
-/* The span in ticks of the targets' clock; longer than the ticker's, where that clock's rate is an estimate. */
-static uint64_t span_of(const struct brief *brief)
-{
-	double span = (double)ticker_span(brief->ticker) * brief->rate;
-
-	if (!brief->line)
-		return ticker_span(brief->ticker);
-	/* The told span stays right while the rate changes by no more than one part in LINE_SHARE. */
-	return span < (double)brief->told ? brief->told : (uint64_t)(span + span / LINE_SHARE) + 1;
 }
 
 static int write_chunk(struct trace_writer *writer, uint64_t span, const struct calltap_file_late *rows, size_t count)

@@ -118,6 +118,40 @@ static void samples_bring_it_back(void **state)
 	assert_int_equal(brief_count(brief), 0);
 }
 
+/* Where ticks come within calls, these are long: no sample is needed for that.  Now and then one may. */
+static void ticks_bring_it_back(void **state)
+{
+	brief_begin(brief, 1, 40, "");
+	brief_begin(brief, 2, 40, "");
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++) {
+		put_halves(half(CALLTAP_REC_BRIEF_ENTRY, 1),
+			   i % 20 ? half(CALLTAP_REC_BRIEF_EXIT, 1) : CALLTAP_RECORD_PAD);
+		if (i % 20 == 0)
+			put(CALLTAP_REC_EXIT, 1, 5 * SHORT);
+		put_halves(half(CALLTAP_REC_BRIEF_ENTRY, 2),
+			   i % 40 ? half(CALLTAP_REC_BRIEF_EXIT, 2) : CALLTAP_RECORD_PAD);
+		if (i % 40 == 0)
+			put(CALLTAP_REC_EXIT, 2, 5 * SHORT);
+		look();
+	}
+	assert_int_equal(brief_count(brief), 1); /* 2 */
+}
+
+/* A tick that a callee has met first came within the call, too. */
+static void ticks_of_callees_count(void **state)
+{
+	brief_begin(brief, 1, 40, "");
+	for (uint32_t i = 0; i < RECORD_SHORT_CALLS; i++) {
+		call(2, SHORT);
+		put_halves(half(CALLTAP_REC_BRIEF_ENTRY, 1), CALLTAP_RECORD_PAD);
+		put(CALLTAP_REC_ENTRY, 2, 10000000);
+		put(CALLTAP_REC_EXIT, 2, SHORT);
+		put_halves(half(CALLTAP_REC_BRIEF_EXIT, 1), CALLTAP_RECORD_PAD);
+		look();
+	}
+	assert_int_equal(brief_count(brief), 0);
+}
+
 /* Records that were not looked at may have ended a call that was open before them: a later exit closes no such call. */
 /* The choice goes on while all calls have their times, and counts again afterwards. */
 static void exact_for_a_while(void **state)
@@ -363,6 +397,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(short_and_often_becomes_brief, begin, end),
+		cmocka_unit_test_setup_teardown(ticks_bring_it_back, begin, end),
+		cmocka_unit_test_setup_teardown(ticks_of_callees_count, begin, end),
 		cmocka_unit_test_setup_teardown(exact_for_a_while, begin, end),
 		cmocka_unit_test_setup_teardown(other_options, begin, end),
 		cmocka_unit_test_setup_teardown(further_ones, begin, end),
