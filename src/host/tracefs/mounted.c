@@ -5,6 +5,7 @@
  * and answered when there is something, when its thread is interrupted, or at the end.  Context: host.
  */
 #define FUSE_USE_VERSION 35
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse3/fuse_lowlevel.h>
@@ -782,13 +783,34 @@ static void serve_requests(struct tracefs *tracefs)
 	free(buffer.mem);
 }
 
+/* Is there nothing in the folder?  -ENOTEMPTY: there is. */
+static int look_into(const char *folder)
+{
+	const struct dirent *entry;
+	DIR *dir = opendir(folder);
+	int ret = dir ? 0 : -errno;
+
+	while (!ret && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			ret = -ENOTEMPTY;
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
 static int mount_on(struct tracefs *tracefs, const char *directory, struct calltap_diag *diag)
 {
 	char *folder = realpath(directory, NULL);
-	int ret = folder ? 0 : -errno;
+	int ret = folder ? look_into(folder) : -errno;
 
-	if (ret)
-		return calltap_diag_set(diag, ret, "cannot mount on %.200s: %s", directory, strerror(-ret));
+	if (ret) {
+		free(folder);
+		return calltap_diag_set(diag, ret,
+					ret == -ENOTEMPTY ? "cannot mount on %.200s: there is something in it, which "
+							    "would be hidden; make a new folder"
+							  : "cannot mount on %.200s: %s; make a new folder",
+					directory, strerror(-ret));
+	}
 	tracefs->mounted = !fuse_session_mount(tracefs->fuse, folder);
 	if (!tracefs->mounted)
 		ret = calltap_diag_set(diag, -EPERM,
