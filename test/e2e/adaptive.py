@@ -19,7 +19,7 @@ from instances import Instance
 from endings import finish, wait_for
 from harness import Process, expect, stop, until
 from steer import calltap, own_place
-from steering import Program, Tool, nothing_lost
+from steering import Program, Tool, nothing_lost, sockets
 
 FUNCTIONS = ("tiny", "outer", "middle", "handled", "passes")
 LOGGED = struct.Struct("<IIQQQQ")
@@ -259,6 +259,7 @@ def bounded_further(case):
             return int((file.read().split() or ["0"])[0])
     try:
         program = collections.namedtuple("Program", "pid")(until("the program", child))
+        until("the session", lambda: sockets(case.environment(False), program.pid))
         with Instance(case, program, "look", *CHOSEN, *ADAPTIVE, "--time-short", "100us", "-b", "16M") as instance:
             instance.end(how=None)
         expect(finish(tool) == 0, "the program failed")

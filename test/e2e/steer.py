@@ -13,7 +13,7 @@ from endings import finish, wait_for
 from harness import Process, Skip, expect, stop, until
 from steering import Program, Session, Tool, clean, connect, folder_of, left_alone, look, nothing_lost, sockets
 
-SETTINGS = ["tracing", "tracer", "mode", "buffer", "max-depth", "threshold", "trace", "notrace", "graph", "no-graph",
+SETTINGS = ["tracing", "tracer", "mode", "buffer", "max-depth", "threshold", "time", "time-short", "time-sample", "trace", "notrace", "graph", "no-graph",
             "args", "result", "if", "only-if", "auto-args", "registers"]
 
 

@@ -65,7 +65,7 @@ class Run:
         self.plain_status, self.plain_output, usual = plain[self.kind]
         self.blow = chance.choice([arguments.only] if arguments.only else BLOWS)
         self.options = ["--mode", chance.choice(MODES), *chance.choice(STUBS)]
-        if "overwrite" not in self.options and "function" not in self.options and chance.random() < 0.3:
+        if not {"overwrite", "function", "--max-depth", "-t"} & set(self.options) and chance.random() < 0.3:
             self.options += ["--time", "adaptive", "--time-small", chance.choice(("64", "100000"))]
         self.delay = chance.choice((chance.uniform(0, 0.012), usual * chance.random(),
                                     usual * chance.uniform(0.8, 1.1)))

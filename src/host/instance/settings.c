@@ -111,7 +111,7 @@ static int take_sample(struct settings *settings, const char *value, struct call
 {
 	uint32_t every;
 
-	if (!setting_parse_count(value, &every) || every > RECORD_EVERY_MAX)
+	if (!setting_parse_count(value, &every) || !every || every > RECORD_EVERY_MAX)
 		return refuse_value(diag, "time-sample", value, "give a number from 1 to 65535");
 	settings->options.every = every;
 	return 0;
@@ -307,7 +307,8 @@ static int change_one(struct settings *settings, const struct setting_change *ch
 	if (change->append)
 		return calltap_diag_set(diag, -EINVAL, "%s has one value; write %s=%.100s", setting->key, setting->key,
 					change->value);
-	if (setting->limit && (!change->value[0] || !strcmp(change->value, "0"))) {
+	if (setting->limit && (!change->value[0] || (!strcmp(change->value, "0") && setting->take != take_short &&
+						     setting->take != take_sample))) {
 		take_away(settings, setting);
 		return 0;
 	}
