@@ -249,17 +249,18 @@ def bounded_further(case):
     case.as_it_is = True
     own_place(case)
     log, first = os.path.join(case.folder, "log"), os.path.join(case.folder, "first")
-    command = [case.program("bounds.c", variant="-clocked", flags=["-O2"]), log, "4000", "3", "150"]
+    command = [case.program("bounds.c", variant="-clocked", flags=["-O2"]), log, "5000", "3", "150"]
     with open(os.path.join(case.folder, "output"), "wb") as output:
         tool = Process([case.tool, "record", "-o", first, *CHOSEN, "--", *command], cwd=case.folder, env=case.environment(False),
                        stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
 
     def child():
+        """The program, once a session has it; the tool has children before."""
         with open(f"/proc/{tool.pid}/task/{tool.pid}/children", encoding="ascii") as file:
-            return int((file.read().split() or ["0"])[0])
+            pids = file.read().split()
+        return next((int(pid) for pid in pids if sockets(case.environment(False), pid)), 0)
     try:
         program = collections.namedtuple("Program", "pid")(until("the program", child))
-        until("the session", lambda: sockets(case.environment(False), program.pid))
         with Instance(case, program, "look", *CHOSEN, *ADAPTIVE, "--time-short", "100us", "-b", "16M") as instance:
             instance.end(how=None)
         expect(finish(tool) == 0, "the program failed")

@@ -781,7 +781,20 @@ def native(test):
     return of_this_cpu
 
 
+def folder_in_use(case):
+    """What is in a folder is not hidden by a tree: on /etc it would be hidden from the whole system."""
+    case.need_native("a mount")
+    place = os.path.join(case.folder, "full")
+    os.makedirs(os.path.join(place, "something"))
+    done = case.run([case.tool, "mount", place])
+    if "built without FUSE" in done.stderr:
+        raise Skip("this calltap was built without FUSE")
+    expect(done.status == 1 and "make a new folder" in done.stderr, f"{done.status}: {done.stderr!r}")
+    expect(os.listdir(place) == ["something"], "it is hidden")
+
+
 SINGLE = {
+    "tracefs-folder-in-use": folder_in_use,
     "tracefs-controls": controls,
     "tracefs-graph": graph_text,
     "tracefs-tracer-changes": tracer_changes,
