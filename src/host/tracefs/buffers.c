@@ -27,12 +27,6 @@ static uint64_t buffer_bytes(struct tree_instance *instance)
 	return setting_parse_size(value, &bytes) ? bytes : 0;
 }
 
-/* Threads that have recorded something; before there is one, as many as the kernel would have buffers. */
-static uint32_t count_slots(const struct tree_instance *instance)
-{
-	return instance->tree->slot_count ? instance->tree->slot_count : cpus_count(instance->tree);
-}
-
 int buffer_read(struct tree_open *open, struct tree_text *out)
 {
 	tree_text_format(out, "%" PRIu64 "\n", buffer_bytes(open->instance) >> 10);
@@ -62,7 +56,11 @@ int buffer_write(struct tree_open *open, const char *text, size_t size)
 
 int buffer_read_total(struct tree_open *open, struct tree_text *out)
 {
-	tree_text_format(out, "%" PRIu64 "\n", (buffer_bytes(open->instance) >> 10) * count_slots(open->instance));
+	struct tree *tree = open->instance->tree;
+	/* Threads have buffers; before one has recorded, it is what the kernel would have. */
+	uint32_t count = tree->slot_count ? tree->slot_count : cpus_count(tree);
+
+	tree_text_format(out, "%" PRIu64 "\n", (buffer_bytes(open->instance) >> 10) * count);
 	return 0;
 }
 
@@ -81,7 +79,8 @@ void buffer_limit_again(struct tree_instance *instance)
 		instance->buffer_ns = now;
 	}
 	if (instance->buffer_bytes)
-		store_limit(&instance->store, instance->buffer_bytes * count_slots(instance));
+		store_limit(&instance->store,
+			    instance->buffer_bytes * (instance->tree->slot_count ? instance->tree->slot_count : 1));
 }
 
 static const struct store_cpu *cpu_of(const struct tree_store *store, uint32_t cpu)
