@@ -788,13 +788,14 @@ static int look_into(const char *folder)
 {
 	const struct dirent *entry;
 	DIR *dir = opendir(folder);
-	int ret = dir ? 0 : -errno;
+	int ret = 0;
 
+	if (!dir)
+		return -errno;
 	while (!ret && (entry = readdir(dir)))
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			ret = -ENOTEMPTY;
-	if (dir)
-		closedir(dir);
+	closedir(dir);
 	return ret;
 }
 
