@@ -23,9 +23,9 @@ struct calltap_times {
 	uint32_t every; /* of the calls of brief functions, one in about so many has its times; at most 65535 */
 	uint32_t reserved[1021];
 	uint8_t brief[CALLTAP_TIMES_FUNCTIONS];	   /* by function id, 1: its calls are brief */
-	uint16_t further[CALLTAP_TIMES_FUNCTIONS]; /* likewise, bit N - 1: they are for further instance N */
+	uint32_t further[CALLTAP_TIMES_FUNCTIONS]; /* likewise, bit N - 1: they are for further instance N */
 };
 
-_Static_assert(sizeof(struct calltap_times) == 4096 + 3 * CALLTAP_TIMES_FUNCTIONS, "ABI");
+_Static_assert(sizeof(struct calltap_times) == 4096 + 5 * CALLTAP_TIMES_FUNCTIONS, "ABI");
 
 #endif

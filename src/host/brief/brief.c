@@ -208,14 +208,14 @@ int brief_welcome(const struct brief *brief, struct target *target)
 static void tell(struct brief *brief, uint32_t id)
 {
 	bool is_brief = brief->chosen[id] && !brief->exact;
-	uint16_t bit = (uint16_t)(brief->set ? 1u << (brief->set - 1) : 0);
+	uint32_t bit = brief->set ? 1u << (brief->set - 1) : 0;
 
 	if (!bit)
 		__atomic_store_n(&brief->times->brief[id], is_brief, __ATOMIC_RELAXED);
 	else if (is_brief)
 		__atomic_fetch_or(&brief->times->further[id], bit, __ATOMIC_RELAXED);
 	else
-		__atomic_fetch_and(&brief->times->further[id], (uint16_t)~bit, __ATOMIC_RELAXED);
+		__atomic_fetch_and(&brief->times->further[id], ~bit, __ATOMIC_RELAXED);
 }
 
 /* The span in ticks of the targets' clock; longer than the ticker's, where that clock's rate is an estimate. */
