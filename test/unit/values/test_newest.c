@@ -158,8 +158,11 @@ static void no_call_is_another_keys(void **state)
 		assert_true(number < KEYS && found.list[i].count <= called[number]);
 		kept += found.list[i].count;
 	}
-	/* Slots were taken a great many times, and those that came often have kept theirs. */
-	assert_true(map->taken > KEYS && kept > all / 3 && found.others > all / 10);
+	/* Slots were taken a great many times.  Half of the threads' own calls have keys that come often, which have
+	 * kept their slots; how many calls signals add is up to the machine. */
+	assert_true(map->taken > KEYS);
+	assert_true(found.others > all / 10);
+	assert_true(kept > (uint64_t)PROCESSES * THREADS * CALLS / 3);
 	drop(&found);
 }
 
