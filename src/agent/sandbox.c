@@ -100,9 +100,10 @@ static const struct call giving_calls[] = {
 	{SYS_madvise, {ANY, 1 << 20, MADV_REMOVE}},
 };
 
-/* Calls that a probe can do without: what they tell is not known then (ring_open_next()). */
-static const struct call cpu_calls[] = {
+/* Calls that a probe can do without: what they tell is not known then (cpu_now(), handles_traps()). */
+static const struct call spare_calls[] = {
 	{SYS_getcpu, {ANY, 0, 0}},
+	{SYS_rt_sigaction, {5 /* SIGTRAP */, 0, ANY, 8}},
 };
 
 /* Calls that reading a filter takes. */
@@ -165,7 +166,7 @@ static bool judge(struct agent_shut *shut, const void *program)
 	copy.filter = steps;
 	if (read) {
 		shut->probe_calls = ALLOWS(&copy, probe_calls);
-		shut->cpu_calls = ALLOWS(&copy, cpu_calls);
+		shut->spare_calls = ALLOWS(&copy, spare_calls);
 		shut->handled_calls = ALLOWS(&copy, handled_calls);
 		shut->control_calls = ALLOWS(&copy, control_calls) && (!probe_context.handled || shut->handled_calls);
 		shut->giving_calls = ALLOWS(&copy, giving_calls);
@@ -218,10 +219,10 @@ static void be_blind(void)
 	await_calls();
 }
 
-/* From here on no probe asks the kernel for its CPU. */
-static void ask_no_cpu(void)
+/* From here on no probe makes calls that it can do without. */
+static void be_frugal(void)
 {
-	__atomic_add_fetch(&probe_context.shared.asks_no_cpu, 1, __ATOMIC_SEQ_CST); /* pairs with cpu_now() */
+	__atomic_add_fetch(&probe_context.shared.frugal, 1, __ATOMIC_SEQ_CST); /* pairs with cpu_now() */
 	await_calls();
 }
 
@@ -260,8 +261,8 @@ void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_thr
 	shut->all_threads = all_threads;
 	if (!shut->look_calls)
 		be_blind();
-	if (!shut->cpu_calls)
-		ask_no_cpu();
+	if (!shut->spare_calls)
+		be_frugal();
 	if (!shut->probe_calls)
 		be_quiet();
 	if (all_threads && !shut->control_calls)
@@ -275,8 +276,8 @@ void agent_shut_end(const struct agent_shut *shut, bool done)
 	if (!done) {
 		if (shut->entered && !shut->probe_calls)
 			__atomic_sub_fetch(&probe_context.shared.quiet, 1, __ATOMIC_SEQ_CST);
-		if (shut->entered && !shut->cpu_calls)
-			__atomic_sub_fetch(&probe_context.shared.asks_no_cpu, 1, __ATOMIC_SEQ_CST);
+		if (shut->entered && !shut->spare_calls)
+			__atomic_sub_fetch(&probe_context.shared.frugal, 1, __ATOMIC_SEQ_CST);
 		if (shut->entered && !shut->look_calls)
 			probe_program_blind(agent.blind);
 		if (shut->away)

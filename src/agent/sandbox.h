@@ -13,7 +13,7 @@
 struct agent_shut {
 	bool entered;	    /* this is the first sandbox that matters; the fields below hold */
 	bool away;	    /* the control thread has ended */
-	bool cpu_calls;	    /* the filter lets those pass that ask for the CPU */
+	bool spare_calls;   /* the filter lets those pass that can be done without */
 	bool probe_calls;   /* the filter lets the probes' calls pass */
 	bool control_calls; /* the filter lets the control thread's calls pass, and those that start one */
 	bool look_calls;    /* the filter lets calls pass that read another filter */

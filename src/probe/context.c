@@ -38,7 +38,10 @@ _Static_assert(offsetof(struct probe_thread, sample) == PT_SAMPLE, "brief.S");
 _Static_assert(offsetof(struct probe_thread, seed) == PT_SEED, "brief.S");
 _Static_assert(offsetof(struct probe_stack, kind) == PS_KIND && PS_SIGNAL == STACK_SIGNAL, "handlers.S");
 
-#define DEPTH_MAX 1024 /* bytes of stack that slow paths take at the most */
+#define DEPTH_MAX 1024	      /* bytes of stack that slow paths take at the most */
+#define TRAP	  5	      /* SIGTRAP */
+#define IGNORED	  1	      /* SIG_IGN; SIG_DFL is 0 */
+#define STEPPED	  (1ull << 8) /* SIGKILL's bit, which no mask of the kernel's has: the program steps itself */
 
 /* span 0 sends every record to the slow path; the cursor is shared rubbish. */
 struct ring_writer probe_writer_none;
@@ -70,8 +73,27 @@ static void touch_stack(void)
 	(void)*((volatile const char *)__builtin_frame_address(0) - DEPTH_MAX);
 }
 
+/*
+ * A program that steps itself has set its trap flag, and handles SIGTRAP.  Were one to come while it is blocked, the
+ * kernel would end the program.  So there are no steps while signals are blocked.
+ *
+ * A debugger's step has the same flag.  It is left alone: the kernel would take the flag for the program's own as soon
+ * as an instruction that changes it is stepped over.
+ */
+static bool handles_traps(void)
+{
+	uint64_t action[4] = {0}; /* as the kernel has it: handler, flags, and more */
+
+	/* Sequentially consistent: as in cpu_now(). */
+	if (__atomic_load_n(&probe_context.shared.frugal, __ATOMIC_SEQ_CST))
+		return true;
+	return sys_failed(SYS(rt_sigaction, TRAP, 0, action, sizeof(uint64_t), 0, 0)) || action[0] > IGNORED;
+}
+
 bool probe_calls_begin(uint64_t *signals)
 {
+	bool stepped;
+
 	touch_stack();
 	/*
 	 * Sequentially consistent, with the store of `quiet` (sandbox.c): this thread sees it, or the storing thread
@@ -82,12 +104,26 @@ bool probe_calls_begin(uint64_t *signals)
 		__atomic_sub_fetch(&probe_context.wiped->calling, 1, __ATOMIC_RELEASE);
 		return false;
 	}
+	stepped = arch_is_stepped() && handles_traps();
+	if (stepped)
+		arch_step(false);
 	sys_signals_block(signals);
+	if (!stepped)
+		return true;
+	if (*signals == SYS_NOT_BLOCKED)
+		arch_step(true);
+	else
+		*signals |= STEPPED;
 	return true;
 }
 
 void probe_calls_end(const uint64_t *signals)
 {
-	sys_signals_restore(signals);
+	bool stepped = *signals & STEPPED && *signals != SYS_NOT_BLOCKED;
+	uint64_t mask = stepped ? *signals & ~STEPPED : *signals;
+
+	sys_signals_restore(&mask);
 	__atomic_sub_fetch(&probe_context.wiped->calling, 1, __ATOMIC_RELEASE);
+	if (stepped)
+		arch_step(true);
 }

@@ -95,7 +95,7 @@ static uint32_t cpu_now(const struct ring_shared *shared)
 	 * Sequentially consistent, with the store in sandbox.c: this thread, which counts as one that makes calls
 	 * (probe_calls_begin()), sees it, or the storing thread waits for this one.
 	 */
-	if (noted || shared->quiet || __atomic_load_n(&shared->asks_no_cpu, __ATOMIC_SEQ_CST) ||
+	if (noted || shared->quiet || __atomic_load_n(&shared->frugal, __ATOMIC_SEQ_CST) ||
 	    SYS(getcpu, &cpu, NULL, NULL, 0, 0, 0))
 		return noted;
 	return cpu < CALLTAP_RECORD_ID_MAX ? cpu + 1 : 0;

@@ -39,7 +39,7 @@ struct ring_shared {
 	uint32_t wait_max_ms; /* longest wait without progress, block mode */
 	uint32_t reader_gone; /* 1: no reader any more; never wait */
 	uint32_t quiet;	      /* not 0: a system call could be the program's end (a sandbox); make none */
-	uint32_t asks_no_cpu; /* not 0: likewise of the call that asks for the CPU */
+	uint32_t frugal;      /* not 0: likewise of calls that can be done without (getcpu, rt_sigaction) */
 	int32_t cpu_offset;   /* from the thread pointer to where the kernel notes the thread's CPU; 0 = not known */
 };
 

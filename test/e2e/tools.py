@@ -437,6 +437,34 @@ def tracer_inside(tool, *options):
     return test
 
 
+STEPPING_COUNT = 300  # calls in a row; a call takes about a millisecond
+
+
+def steps_itself(*options):
+    """A program whose trap flag is set gets a SIGTRAP behind each instruction of ours, too: never while signals are blocked."""
+    def test(case):
+        case.need_native("a program can set a trap flag")
+        done = case.record([case.program("stepping.c", flags=["-O2", "-pthread"]), str(STEPPING_COUNT)], options, log=False)
+        expect(done.status == 0, f"status {done.status}: {done.stderr}")
+        made = sum(int(line.split()[1]) for line in done.stdout.splitlines())
+        called = case.trace().called()
+        expect(called["leaf"] == 4 * STEPPING_COUNT and sum(called.values()) == made > 4 * STEPPING_COUNT, f"{made} calls, recorded {called}")
+    return test
+
+
+def gdb_stepi(case):
+    """A debugger's steps through a thread's first record, with signals blocked, leave no trap flag to the program."""
+    case.need_native("the debugger's step is a trap flag")
+    case.need_feature("ptrace")
+    need("gdb")
+    commands = ("set confirm off", "set startup-with-shell off", "break *main", "run", "stepi 9000", "info registers rip", "continue", "continue")
+    arguments = [part for command in commands for part in ("-ex", command)]
+    text = case.record(["gdb", "-q", "-nx", "-batch", "-iex", "set debuginfod enabled off", *arguments, "--args", case.program("repeats.c"), "1000"],
+                       ["--allow-no-sites"]).stdout
+    expect("exited normally" in text and "SIGTRAP" not in text, text[-1500:])
+    expect(case.trace().called() == {"mixed": 1000}, f"recorded {case.trace().called()}")
+
+
 CASES = {
     "steps": every_instruction(),
     "backtrace": backtrace,
@@ -449,6 +477,12 @@ SINGLE = {
     "exceptions_llvm": exceptions("libunwind.so.1"),
     "gdb_attach": gdb_attach,
     "gdb_steps": gdb_steps,
+    "gdb_stepi": gdb_stepi,
+    "stepping": steps_itself("-b", "8K"),
+    "stepping_overwrite": steps_itself("-b", "1M", "--mode", "overwrite"),
+    "stepping_values": steps_itself("-A", "leaf"),
+    "stepping_calls": steps_itself("-p", "function"),
+    "stepping_adaptive": steps_itself("--time", "adaptive", "--time-short", "1s"),
     **{f"gdb_finish_{where}": finishes(where) for where in FINISHES},
     **{f"gdb_finish_{where}_attached": finishes_attached(where) for where in FINISHES},
     "gdb_dlopen": gdb_dlopen,

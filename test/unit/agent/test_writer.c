@@ -367,11 +367,11 @@ static void the_kernel_is_asked(void **state)
 		assert_true(record(2));
 	assert_int_equal(fake_sub(ring, 1)->cpu, 0);
 	probe_context.shared.quiet = 0;
-	probe_context.shared.asks_no_cpu = 1;
+	probe_context.shared.frugal = 1;
 	while (ring->opened < 3)
 		assert_true(record(2));
 	assert_int_equal(fake_sub(ring, 2)->cpu, 0);
-	probe_context.shared.asks_no_cpu = 0;
+	probe_context.shared.frugal = 0;
 	end();
 }
 

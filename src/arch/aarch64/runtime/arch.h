@@ -40,6 +40,17 @@ static inline uint64_t arch_pointer_mask(void)
 #define ARCH_BACK_AFTER	  STUB_BACK
 #include <arch/generic/runtime/link_frame.h>
 
+/* There is no trap flag that a program could set. */
+static inline bool arch_is_stepped(void)
+{
+	return false;
+}
+
+static inline void arch_step(bool on)
+{
+	(void)on;
+}
+
 /*
  * Without an isb: the order of records is that of their slots, and a read that
  * runs some instructions ahead is off by less than the counter's tick.

@@ -31,6 +31,17 @@
 #define ARCH_BACK_AFTER	  4		 /* jalr ra, 0(t0) */
 #include <arch/generic/runtime/link_frame.h>
 
+/* There is no trap flag that a program could set. */
+static inline bool arch_is_stepped(void)
+{
+	return false;
+}
+
+static inline void arch_step(bool on)
+{
+	(void)on;
+}
+
 static inline uint64_t arch_clock(void)
 {
 	uint64_t ticks;

@@ -120,6 +120,20 @@ static inline void arch_clock_behind(uint64_t loaded)
 	__asm__ volatile("lfence" : : : "memory");
 }
 
+#define ARCH_TRAP_FLAG 0x100ull /* of the flags: the thread gets a SIGTRAP behind each instruction */
+
+static inline bool arch_is_stepped(void)
+{
+	return __builtin_ia32_readeflags_u64() & ARCH_TRAP_FLAG;
+}
+
+static inline void arch_step(bool on)
+{
+	uint64_t flags = __builtin_ia32_readeflags_u64() & ~ARCH_TRAP_FLAG;
+
+	__builtin_ia32_writeeflags_u64(on ? flags | ARCH_TRAP_FLAG : flags);
+}
+
 /* The kernel calibrates the counter, and CPUID's word on it is no better than a measurement. */
 static inline uint64_t arch_clock_hz(void)
 {
