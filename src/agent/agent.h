@@ -179,6 +179,7 @@ struct agent {
 	void (*end_recording)(void);
 	int attaching;	   /* the process where an attach has begun, and its control thread has not; else 0 */
 	uint32_t attached; /* the session began in a process that ran already */
+	uint32_t calls_in; /* the tool has made a forked child call in, which is not ready yet */
 	uint32_t late;	   /* the agent came by dlopen: the loader finds libc's functions before its own */
 	uint32_t keep;	   /* recording goes on without the tool */
 	/* The file of a TIMES, and with `keep` zeros in its place for when nobody writes it; NULL: there is none. */
@@ -271,6 +272,8 @@ void agent_session_end(int error, enum agent_goodbye goodbye, bool served);
 
 /* hold.c: let the threads go on that wait for the tool. */
 void agent_ready(void);
+/* Likewise those of a forked child, which records from now on or never will. */
+void agent_child_started(void);
 /* Hold the calling thread until `ready` is no longer `seen`, or bound_ms are over. */
 void agent_wait_ready(uint32_t seen, uint32_t bound_ms);
 /* Hold the calling thread, which has bidden the tool to ask what is mapped. */
@@ -310,6 +313,8 @@ void agent_image_begin(char *const *environment);
  * environment may not show it.
  */
 void agent_executed_begin(char *const *environment, const char *session, uint32_t filters);
+/* A forked child calls in, though it has made no traced call; nobody waits.  As calltap_agent_attach(). */
+int agent_child_call_in(struct calltap_attach *attach) __attribute__((warn_unused_result));
 /* What a process needs once before it can have a session. */
 int agent_process_init(void) __attribute__((warn_unused_result));
 uint64_t agent_random_id(void);

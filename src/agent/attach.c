@@ -98,6 +98,24 @@ static int begin(struct calltap_attach *attach)
 	return 0;
 }
 
+/* A forked child has the agent of its parent, and that one's session. */
+static int call_in(struct calltap_attach *attach)
+{
+	int ret;
+
+	if (!probe_context.wiped || !probe_context.enabled ||
+	    base_strlen(attach->session) != base_strlen(agent.session) ||
+	    memcmp(attach->session, agent.session, base_strlen(agent.session)) != 0)
+		return refuse(attach, -ENOENT, "it is of no recording");
+	if (probe_context.wiped->alive)
+		return CALLTAP_ATTACH_ALONE;
+	if (probe_context.shared.quiet || agent.no_children)
+		return refuse(attach, -EPERM,
+			      "it has a seccomp filter, under which a call of the agent's may be its end");
+	ret = agent_child_call_in(attach);
+	return ret < 0 ? refuse(attach, ret, "it can start no thread for the agent") : ret;
+}
+
 int calltap_agent_attach(struct calltap_attach *attach)
 {
 	int pid = sys_getpid(), ret;
@@ -112,7 +130,7 @@ int calltap_agent_attach(struct calltap_attach *attach)
 	 */
 	if (__atomic_exchange_n(&agent.attaching, pid, __ATOMIC_ACQ_REL) == pid)
 		return refuse(attach, -EBUSY, "it is traced already, or is about to be; try again");
-	ret = begin(attach);
+	ret = attach->calls_in ? call_in(attach) : begin(attach);
 	/* After a success the control thread clears the word, once it can be seen. */
 	if (ret)
 		__atomic_store_n(&agent.attaching, 0, __ATOMIC_RELEASE);

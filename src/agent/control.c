@@ -104,6 +104,8 @@ static int control_main(void *own_files)
 	patch_poker_open(&agent.poker);
 	if (agent.attached)
 		prepare_attached();
+	else if (agent.calls_in)
+		settle_borrowed();
 	ret = agent_conversation_begin();
 	served = !ret;
 	if (ret < 0 && !agent.is_successor)

@@ -270,7 +270,7 @@ static int carry_out(const union message *message, int fd, enum agent_goodbye *g
 	case CALLTAP_MSG_PLAN:
 		return answer_plan(message, fd);
 	case CALLTAP_MSG_GO:
-		if (agent_hold_is_told())
+		if (agent.calls_in || agent_hold_is_told())
 			agent_ready();
 		return 0;
 	case CALLTAP_MSG_RESCAN:

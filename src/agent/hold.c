@@ -58,8 +58,22 @@ bool agent_hold_is_told(void)
 	return agent.hold_told == __atomic_load_n(&agent.holds, __ATOMIC_SEQ_CST);
 }
 
+void agent_child_started(void)
+{
+	uint32_t *starting = &probe_context.wiped->starting;
+
+	if (!probe_context.wiped->alive)
+		probe_context.enabled = 0;
+	__atomic_store_n(starting, 2, __ATOMIC_RELEASE);
+	sys_futex_wake(starting);
+}
+
 void agent_ready(void)
 {
+	if (agent.calls_in) {
+		agent.calls_in = 0;
+		agent_child_started();
+	}
 	__atomic_add_fetch(&agent.ready, 1, __ATOMIC_SEQ_CST);
 	sys_futex_wake(&agent.ready);
 }

@@ -30,23 +30,16 @@ static const char *environment_value(char *const *environment, const char *name)
 }
 
 /*
- * A forked child's first record or dlopen calls this: the child gets its own control thread and rings.  Signals are
- * blocked.
+ * True: the calling thread starts the forked child, whose other threads wait for agent_child_started().  The fork has
+ * wiped `starting` with the rest.
  */
-static void new_process(void)
+static bool begin_child(void)
 {
-	uint32_t *starting = &probe_context.wiped->starting;
 	uint32_t none = 0;
 
-	/*
-	 * One thread of the child starts; its other threads wait for the end of that.  The fork has wiped `starting`
-	 * with the rest.
-	 */
-	if (!__atomic_compare_exchange_n(starting, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		while (__atomic_load_n(starting, __ATOMIC_ACQUIRE) == 1)
-			sys_futex_wait(starting, 1, 100000000u);
-		return;
-	}
+	if (!__atomic_compare_exchange_n(&probe_context.wiped->starting, &none, 1, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
+		return false;
 	for (unsigned i = 0; i < PROBE_SETS; i++)
 		probe_context.writers[i].first = probe_context.writers[i].base = probe_context.writers[i].used;
 	agent.forker = probe_self();
@@ -59,12 +52,48 @@ static void new_process(void)
 	agent.leave = AGENT_STAY;
 	agent.sending = 0;
 	agent.is_successor = 0;
+	agent.borrowed = NULL;
+	agent.calls_in = 0;
+	return true;
+}
+
+/*
+ * A forked child's first record or dlopen calls this: the child gets its own control thread and rings.  Signals are
+ * blocked.
+ */
+static void new_process(void)
+{
+	uint32_t *starting = &probe_context.wiped->starting;
+
+	if (!begin_child()) {
+		while (__atomic_load_n(starting, __ATOMIC_ACQUIRE) == 1)
+			sys_futex_wait(starting, 1, 100000000u);
+		return;
+	}
 	if (!agent.no_children)
 		agent_control_start();
-	if (!probe_context.wiped->alive)
-		probe_context.enabled = 0;
-	__atomic_store_n(starting, 2, __ATOMIC_RELEASE);
-	sys_futex_wake(starting);
+	agent_child_started();
+}
+
+int agent_child_call_in(struct calltap_attach *attach)
+{
+	uint64_t signals;
+	long tid;
+
+	if (!begin_child())
+		return CALLTAP_ATTACH_ALONE;
+	agent.borrowed = attach;
+	agent.calls_in = 1;
+	/* As in calltap_agent_attach(). */
+	sys_signals_block(&signals);
+	tid = agent_control_launch();
+	sys_signals_restore(&signals);
+	if (!sys_failed(tid))
+		return 0;
+	agent.borrowed = NULL;
+	agent.calls_in = 0;
+	agent_child_started();
+	return (int)tid;
 }
 
 uint64_t agent_random_id(void)

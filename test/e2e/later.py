@@ -1,5 +1,6 @@
 """Functions that are chosen while a program runs, and that no choice before had: their heads are led in a stop of all
 threads.  Stock functions above all; compiled sites that a recording left out come the same way."""
+import contextlib
 import json
 import os
 import signal
@@ -7,7 +8,7 @@ import subprocess
 import time
 
 from endings import finish
-from harness import Process, expect, until
+from harness import Process, expect, stop, until
 from steer import calltap
 from steering import Program, Session, Tool, left_alone
 
@@ -39,6 +40,93 @@ def attached(case):
     expect({"leaf_1", "leaf_2", "leaf_3"} <= found, f"functions: {sorted(found)}")
     expect(found & {"nanosleep", "clock_nanosleep", "__clock_nanosleep", "poll", "read", "__read", "__poll"},
            f"nothing of libc: {sorted(found)}")
+
+
+class Unheard:
+    """test/prog/unheard.c under record: a program whose children make no traced call before they are told to."""
+
+    def __init__(self, case, *options):
+        self.case, self.calls = case, 0
+        with contextlib.ExitStack() as stack:
+            self.process = Process(case.record_command([case.program("unheard.c", flags=["-pthread"])], options), cwd=case.folder, text=True,
+                                   bufsize=1, env=case.environment(False), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True)
+            stack.callback(stop, self.process)
+            self.pid = int(self.process.stdout.readline().split()[1])
+            self.ending = stack.pop_all()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ending.close()
+
+    def tell(self, command):
+        self.process.stdin.write(command + "\n")
+        if command != "end":
+            before, self.calls = self.calls, int(self.process.stdout.readline())
+            return self.calls - before
+        said = self.process.communicate(timeout=60)[1]
+        expect(self.process.returncode == 0, f"exit status {self.process.returncode}: {said}")
+        return said
+
+    def set(self, *words):
+        calltap(self.case, "set", self.pid, *words)
+
+
+# How leaf() is off while children are forked, and on after that.
+OFF_AND_ON = {
+    "tracing": ((), ["tracing=off"], ["tracing=on"]),
+    "filter": (("-l", "main"), [], ["trace+=leaf"]),
+    "nothing": ((), ["tracer=nop"], ["tracer=function_graph"]),
+    "calls": (("-p", "function"), ["notrace=leaf"], ["notrace="]),
+    "overwrite": (("--mode", "overwrite"), ["tracing=off"], ["tracing=on"]),
+}
+
+
+def unheard(name):
+    """Children that are forked while a function is off have its calls recorded as soon as it is on."""
+    def test(case):
+        case.need_native("attaching")
+        case.need_feature("ptrace")
+        options, off, on = OFF_AND_ON[name]
+        case.as_it_is = True
+        recorded = 0 if "-l" in options else 1
+        with Unheard(case, *options) as program:
+            for _ in range(3):
+                if off:
+                    program.set(*off)
+                program.tell("fork")
+                program.tell("fork")
+                program.set(*on)
+                recorded += program.tell("call")
+                if not off:
+                    break
+            expect(recorded > 1 and program.calls > 4, f"{program.calls} calls")
+            if "overwrite" in options:
+                calltap(case, "snapshot", program.pid, "-o", case.trace_path)
+            said = program.tell("end")
+        called = case.trace().called()
+        expect(called.get("leaf") == recorded, f"recorded {called}, made {recorded} while leaf() was on: {said}")
+    return test
+
+
+def unheard_instance(case):
+    """A further instance has the calls of children that the session itself has not heard of."""
+    case.need_native("attaching")
+    case.need_feature("ptrace")
+    path = os.path.join(case.folder, "further")
+    with Unheard(case, "-l", "main") as program:
+        program.tell("fork")
+        with Process([case.tool, "attach", "--instance", "further", "-l", "leaf", "-o", path, str(program.pid)], env=case.environment(False),
+                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as tool:
+            until("the instance", lambda: "further" in calltap(case, "status", program.pid))
+            until("its children", lambda: "3 processes" in calltap(case, "status", program.pid))
+            made = program.tell("call")
+            program.tell("end")
+            said = tool.communicate(timeout=30)[0]
+    rows = {row["symbol"]: row["calls"] for row in json.loads(calltap(case, "report", "-i", path, "--json"))["rows"]}
+    expect(rows == {"leaf": made}, f"{rows}, made {made}: {said}")
 
 
 class Recorded(Program):
@@ -136,4 +224,6 @@ SINGLE = {
     "later-instance": instance,
     "later-several": several,
     "later-killed": killed,
+    **{f"later-unheard-{name}": unheard(name) for name in OFF_AND_ON},
+    "later-unheard-instance": unheard_instance,
 }

@@ -10,6 +10,9 @@
  * Into a static program the thread brings the agent without a loader: it maps the parts that `parts` lists of the memfd
  * that it has made, and that the tool has written the agent into, relocated for that place; then it calls
  * calltap_agent_place().  doc/design/loaderless.md.
+ *
+ * A forked child has its parent's agent, which calls in by itself at the child's first traced call.  The tool makes it
+ * call in before that, in the same way (`calls_in`).
  */
 #ifndef CALLTAP_ABI_ATTACH_H
 #define CALLTAP_ABI_ATTACH_H
@@ -26,7 +29,8 @@ enum calltap_attach_state {
 	CALLTAP_ATTACH_FAILED = 4, /* by the thread: the loader refused, `error` holds */
 };
 
-#define CALLTAP_ATTACH_ALONE 1 /* calltap_attach.result: a library is loaded, nothing was called */
+/* calltap_attach.result: a library is loaded, nothing was called; or the child has called in by itself. */
+#define CALLTAP_ATTACH_ALONE 1
 #define CALLTAP_ATTACH_PARTS 16u
 
 /* A part of the agent's memory: what mmap() is told. */
@@ -42,7 +46,7 @@ struct calltap_attach {
 	uint32_t left;	  /* 1: the thread is on its own stack again */
 	int32_t result;	  /* result of calltap_agent_attach(), or CALLTAP_ATTACH_ALONE */
 	int32_t memfd; /* descriptor, from the thread, for an agent that the process cannot open by path; or -errno */
-	uint32_t reserved;
+	uint32_t calls_in; /* 1: a forked child of the session's, which has not called in, is to do that now */
 	uint64_t memory, memory_size; /* the borrowed memory: its address, and CALLTAP_BORROWED_SIZE */
 	uint64_t main_thread;	      /* thread pointer of the initial thread, 0 = it has ended */
 	uint64_t main_stack_end;      /* first address above the initial thread's stack */

@@ -72,6 +72,7 @@ struct attach_options {
 	int (*prepare)(void *context, pid_t pid, struct attach_options *options, struct calltap_diag *diag);
 	void *context;
 	bool leave_code; /* leave the thread's code there: the caller will call attach_slack_restore() in a stop */
+	bool calls_in; /* the process is a forked child with the session's agent, which is to call in (abi/attach.h) */
 };
 
 struct attach_result {

@@ -434,6 +434,7 @@ static int fill_in(struct borrow *borrow, const struct attach_options *options, 
 		.main_thread = borrow->main_thread,
 		.main_stack_end = main_stack_end(&borrow->space),
 		.filters = options->filters,
+		.calls_in = options->calls_in,
 	};
 
 	snprintf(told.session, sizeof(told.session), "%s", options->session);
@@ -529,7 +530,7 @@ static int converse_with_thread(struct borrow *borrow, const struct attach_optio
 		ret = await_answer(borrow, &said, diag);
 	if (ret)
 		return ret;
-	if (said.state == CALLTAP_ATTACH_LOADED && (borrow->library || borrow->guest) &&
+	if (said.state == CALLTAP_ATTACH_LOADED && (borrow->library || borrow->guest || options->calls_in) &&
 	    said.result == CALLTAP_ATTACH_ALONE)
 		ret = let_go(borrow, diag);
 	else if (said.state == CALLTAP_ATTACH_FAILED || said.result)

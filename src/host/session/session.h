@@ -102,12 +102,16 @@ struct timing {
 	uint64_t next_sample_ns, sample_step_ns;
 };
 
+#define SESSION_DEAF 32u
+
 /* A change of what is recorded (live.c). */
 struct steering {
 	bool busy;		   /* a thread has the turn */
 	uint32_t waiting;	   /* threads that wait for the turn */
 	uint64_t switched, failed; /* sites, as the agents have answered */
 	bool unpatched;		   /* functions that the last change added are not patched in some target */
+	pid_t deaf[SESSION_DEAF];  /* the last forked children that did not call in (strays_call()) */
+	uint32_t deaf_count;
 };
 
 /* The thread that takes records out of rings (drain.c). */
@@ -340,6 +344,11 @@ bool guests_any(const struct session *session) __attribute__((warn_unused_result
 bool guests_has(const struct session *session, pid_t pid) __attribute__((warn_unused_result));
 /* Wait until all are let go of.  The drainer has ended, and nobody can call in any more. */
 void guests_end(struct session *session);
+/*
+ * strays.c: have forked children call in that have made no traced call, since what is recorded has changed; the lock is
+ * released meanwhile.
+ */
+void strays_call(struct session *session);
 /* strays.c: the process has the session's board, from the process that it was forked from. */
 bool strays_has_board(const struct session *session, pid_t pid) __attribute__((warn_unused_result));
 

@@ -174,6 +174,12 @@ static int change_settings(struct instance *instance, const struct setting_chang
 	return ret;
 }
 
+/* No process that does not know of the session needs to hear of this change alone. */
+static bool turns_off(const struct setting_change *list, size_t count)
+{
+	return count == 1 && !strcmp(list->key, "tracing") && !strcmp(list->value, "off");
+}
+
 static int op_set(void *context, const struct setting_change *list, size_t count, struct calltap_diag *diag)
 {
 	struct instance *instance = context;
@@ -185,6 +191,8 @@ static int op_set(void *context, const struct setting_change *list, size_t count
 	if (!sorted)
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
 	session_lock(session);
+	if (!turns_off(list, count))
+		strays_call(session);
 	ret = live_turn_begin(session);
 	if (ret) {
 		session_unlock(session);
@@ -194,6 +202,8 @@ static int op_set(void *context, const struct setting_change *list, size_t count
 	}
 	ret = change_settings(instance, sorted, count, values, diag);
 	live_turn_end(session);
+	if (!ret && !turns_off(list, count))
+		strays_call(session);
 	session_unlock(session);
 	free(sorted);
 	return ret;
@@ -345,11 +355,21 @@ static void *op_find(void *context, const char *name, struct calltap_diag *diag)
 static int op_instance(void *context, const struct setting_change *words, size_t count, const int fds[REMOTE_FDS],
 		       FILE *answer, void **instance, struct calltap_diag *diag)
 {
-	struct instance *made = NULL, *asked = context;
-	int ret = instances_begin(asked->session, words, count, fds, answer, &made, diag);
+	struct session *session = ((struct instance *)context)->session;
+	struct instance *made = NULL;
+	int ret;
 
+	session_lock(session);
+	strays_call(session);
+	session_unlock(session);
+	ret = instances_begin(session, words, count, fds, answer, &made, diag);
 	*instance = made;
-	return ret;
+	if (ret)
+		return ret;
+	session_lock(session);
+	strays_call(session);
+	session_unlock(session);
+	return 0;
 }
 
 static int op_end(void *instance, FILE *answer, struct calltap_diag *diag)

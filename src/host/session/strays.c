@@ -1,19 +1,25 @@
 /*
  * Processes of the session that have not called in: a forked child does so at
  * its first traced call, which may come after the command's own end (a daemon's
- * always does).  And those that became another program without an agent.
- * Called by the server thread and the drainer, with the session's lock held.
+ * always does), or when what is recorded changes (strays_call()).  And those
+ * that became another program without an agent.
+ * Called by the server thread, the drainer and who changes what is recorded,
+ * with the session's lock held.
  * Context: host.
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <host/attach/attach.h>
 #include <host/proc.h>
 #include <host/space.h>
 
@@ -21,6 +27,11 @@
 
 #define PATIENCE_NS 200000000u /* for a first call, after the last process that is followed has ended */
 #define ENVIRON_MAX (256u << 10)
+#define RELATED_MAX 1024u	/* processes that are looked at for forked children */
+#define CALL_MS	    1000	/* for a thread of a child that can be borrowed */
+#define MET_NS	    2000000000u /* for the child's agent to call in then */
+#define MET_STEP_NS 1000000
+#define KCMP_VM	    1
 
 /* The environment that the process was started with: its own copy may have changed, ours is still there. */
 static bool is_of_session(const struct session *session, const char *pid, char *environment)
@@ -113,4 +124,165 @@ void strays_note_all(struct session *session)
 	for (struct target *target = session->targets; target; target = target->next)
 		if (!target->ended)
 			note_executed(session, target);
+}
+
+/*
+ * ---- Forked children that are to call in ----
+ *
+ * A child has the text of the moment of the fork.  What was off then has no code of ours in the child, so that it would
+ * never learn of a change.  A thread of the child is borrowed, as in an attach, and has the agent call in; from then on
+ * the child is a target like others.
+ *
+ * Who changes what is recorded does that before the change, for a plan that comes with it is made in the targets that
+ * there are; and after it, for children that were forked meanwhile.
+ */
+
+/* Processes, each behind the one that it was forked from. */
+struct related {
+	struct {
+		pid_t pid, parent;
+	} list[RELATED_MAX];
+	uint32_t count;
+};
+
+static void add_related(struct related *all, pid_t pid, pid_t parent)
+{
+	for (uint32_t i = 0; i < all->count; i++)
+		if (all->list[i].pid == pid)
+			return;
+	if (all->count == RELATED_MAX)
+		return;
+	all->list[all->count].pid = pid;
+	all->list[all->count++].parent = parent;
+}
+
+static void add_children(struct related *all, pid_t parent)
+{
+	char path[300];
+	const struct dirent *entry;
+	DIR *folder;
+	FILE *file;
+	int child;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)parent);
+	folder = opendir(path);
+	while (folder && (entry = readdir(folder))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)parent, entry->d_name);
+		file = fopen(path, "re");
+		while (file && fscanf(file, "%d", &child) == 1)
+			add_related(all, child, parent);
+		if (file)
+			fclose(file);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+/* A child of vfork() has its parent's agent, and what is on and off there. */
+static bool shares_memory(pid_t one, pid_t other)
+{
+	return syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0;
+}
+
+static bool is_deaf(const struct session *session, pid_t pid)
+{
+	for (uint32_t i = 0; i < session->steering.deaf_count && i < SESSION_DEAF; i++)
+		if (session->steering.deaf[i] == pid)
+			return true;
+	return false;
+}
+
+/* A child that does not call in is not asked again. */
+static void note_deaf(struct session *session, pid_t pid, const struct calltap_diag *why)
+{
+	session->steering.deaf[session->steering.deaf_count++ % SESSION_DEAF] = pid;
+	session_diagnose(session,
+			 "process %d was forked before a change of what is recorded, and does not learn of it: %s",
+			 (int)pid, why->text);
+}
+
+static bool has_called(struct session *session, pid_t pid)
+{
+	bool has;
+
+	session_lock(session);
+	has = is_known(session, pid) || session->ending.letting_go;
+	session_unlock(session);
+	return has;
+}
+
+static int await_call(struct session *session, pid_t pid, struct calltap_diag *diag)
+{
+	const struct timespec step = {0, MET_STEP_NS};
+	uint64_t until = clock_now_ns() + MET_NS;
+
+	while (!has_called(session, pid)) {
+		if (!proc_alive(pid))
+			return -ESRCH;
+		if (clock_now_ns() > until)
+			return calltap_diag_set(diag, -ETIMEDOUT, "its agent does not call in");
+		nanosleep(&step, NULL);
+	}
+	return 0;
+}
+
+/* Without the lock: a borrowed thread may be away for seconds.  -ESRCH: it has ended, or executes. */
+static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag)
+{
+	struct attach_options options = {
+		.size = sizeof(options),
+		.agent_path = session->options->agent_path,
+		.filters = spawn_filters(),
+		.patience_ms = CALL_MS,
+		.calls_in = true,
+	};
+	char name[sizeof(session->endpoint.name) + 24];
+	struct attach_result result;
+	struct attach_program program;
+	int ret;
+
+	attach_program_of(&program, pid);
+	snprintf(name, sizeof(name), "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
+	options.session = name;
+	ret = attach_check_load(pid, diag);
+	if (!ret)
+		ret = attach_inject(pid, &options, &result, diag);
+	if (!ret)
+		ret = await_call(session, pid, diag);
+	return ret && !strays_has_board(session, pid) ? -ESRCH : attach_explain(&program, pid, ret, diag);
+}
+
+static bool follows_forks(const struct session *session)
+{
+	return !session->options->no_fork && !session->options->clears && !session->emulated && !session->placing;
+}
+
+void strays_call(struct session *session)
+{
+	struct related *all = follows_forks(session) ? calloc(1, sizeof(*all)) : NULL;
+
+	if (!all)
+		return;
+	for (struct target *target = session->targets; target; target = target->next)
+		if (live_can_be_told(target))
+			add_related(all, target->pid, 0);
+	for (uint32_t i = 0; i < all->count; i++) {
+		const pid_t pid = all->list[i].pid;
+		struct calltap_diag why = {.column = -1};
+		bool asked = !all->list[i].parent || is_known(session, pid) || is_deaf(session, pid) ||
+			     session->ending.letting_go;
+		int ret = 0;
+
+		session_unlock(session);
+		add_children(all, pid);
+		if (!asked && strays_has_board(session, pid) && !shares_memory(pid, all->list[i].parent))
+			ret = call_in(session, pid, &why);
+		session_lock(session);
+		if (ret && ret != -ESRCH)
+			note_deaf(session, pid, &why);
+	}
+	(void)!live_wait(session); /* who does not answer in time does so when it goes on */
+	free(all);
 }

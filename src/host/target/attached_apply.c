@@ -447,6 +447,6 @@ int attached_apply_later(struct session *session, struct target *target)
 		note_applied(session, target, &look, &done);
 		return catch_up(target);
 	}
-	session->steering.unpatched = true;
+	session->steering.unpatched |= ret != -ESRCH;	 /* else it has ended, or runs another program */
 	return ret == -EPERM || ret == -ESRCH ? 0 : ret; /* not stopped: the conversation goes on */
 }
