@@ -58,16 +58,29 @@ static bool begin_child(void)
 }
 
 /*
+ * Another thread starts the child, and waits for the tool no longer than AGENT_CHILD_MS.  Where the tool has made the
+ * child call in nobody waits, so the calling thread does.
+ */
+static void await_start(void)
+{
+	uint32_t *starting = &probe_context.wiped->starting;
+	uint64_t until = sys_monotonic_ns() + AGENT_CHILD_MS * 1000000ull;
+
+	while (__atomic_load_n(starting, __ATOMIC_ACQUIRE) == 1) {
+		sys_futex_wait(starting, 1, 100000000u);
+		if (__atomic_load_n(&agent.calls_in, __ATOMIC_RELAXED) && sys_monotonic_ns() > until)
+			agent_child_started();
+	}
+}
+
+/*
  * A forked child's first record or dlopen calls this: the child gets its own control thread and rings.  Signals are
  * blocked.
  */
 static void new_process(void)
 {
-	uint32_t *starting = &probe_context.wiped->starting;
-
 	if (!begin_child()) {
-		while (__atomic_load_n(starting, __ATOMIC_ACQUIRE) == 1)
-			sys_futex_wait(starting, 1, 100000000u);
+		await_start();
 		return;
 	}
 	if (!agent.no_children)

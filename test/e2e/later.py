@@ -3,6 +3,7 @@ threads.  Stock functions above all; compiled sites that a recording left out co
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import time
@@ -66,8 +67,9 @@ class Unheard:
         if command != "end":
             before, self.calls = self.calls, int(self.process.stdout.readline())
             return self.calls - before
-        said = self.process.communicate(timeout=60)[1]
-        expect(self.process.returncode == 0, f"exit status {self.process.returncode}: {said}")
+        printed, said = self.process.communicate(timeout=60)
+        expect(printed == "all was well\n", f"the program printed {printed!r}: {said}")
+        expect(self.process.returncode in (0, -signal.SIGKILL), f"exit status {self.process.returncode}: {said}")
         return said
 
     def set(self, *words):
@@ -127,6 +129,30 @@ def unheard_instance(case):
             said = tool.communicate(timeout=30)[0]
     rows = {row["symbol"]: row["calls"] for row in json.loads(calltap(case, "report", "-i", path, "--json"))["rows"]}
     expect(rows == {"leaf": made}, f"{rows}, made {made}: {said}")
+
+
+def unheard_and(number):
+    """The tool is stopped, or killed, at some moment while it has children call in: they do what they are told."""
+    def test(case):
+        case.need_native("attaching")
+        case.need_feature("ptrace")
+        case.as_it_is = True
+        with Unheard(case, "-l", "main") as program:
+            # The moment of a kill is another one in each run.
+            delays = [0, 0.002, 0.004, 0.008, 0.016, 0.03, 0.06] if number == signal.SIGSTOP else [random.uniform(0, 0.03)]
+            for delay in delays:
+                program.tell("fork")
+                setter = Process([case.tool, "set", str(program.pid), "trace=leaf"], cwd=case.folder, env=case.environment(False),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(delay)
+                os.kill(program.process.pid, number)
+                expect(program.tell("call") > 0, "no calls")
+                if number == signal.SIGSTOP:
+                    os.kill(program.process.pid, signal.SIGCONT)
+                finish(setter)
+            program.tell("call")
+            program.tell("end")
+    return test
 
 
 class Recorded(Program):
@@ -226,4 +252,6 @@ SINGLE = {
     "later-killed": killed,
     **{f"later-unheard-{name}": unheard(name) for name in OFF_AND_ON},
     "later-unheard-instance": unheard_instance,
+    "later-unheard-stopped": unheard_and(signal.SIGSTOP),
+    "later-unheard-killed": unheard_and(signal.SIGKILL),
 }
