@@ -47,8 +47,10 @@ static void *idle(void *unused)
 static void obey(const struct child *child, pid_t own_child)
 {
 	int status = 0;
-	char command;
+	char command = 'f';
 
+	if (write(child->answers[1], &command, 1) != 1)
+		_exit(5);
 	while (read(child->commands[0], &command, 1) == 1) {
 		if (command == 'e' && own_child && (waitpid(own_child, &status, 0) != own_child || status))
 			_exit(4);
@@ -79,6 +81,8 @@ static void be_child(unsigned first)
 
 static int make_children(void)
 {
+	char answer;
+
 	for (unsigned i = 0; i < 2; i++)
 		if (count + i == CHILDREN_MAX || pipe(children[count + i].commands) ||
 		    pipe(children[count + i].answers))
@@ -86,6 +90,9 @@ static int make_children(void)
 	children[count].pid = fork();
 	if (!children[count].pid)
 		be_child(count);
+	for (unsigned i = 0; i < 2; i++)
+		if (read(children[count + i].answers[0], &answer, 1) != 1)
+			return 3;
 	count += 2;
 	return 0;
 }
