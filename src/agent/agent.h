@@ -272,7 +272,10 @@ void agent_session_end(int error, enum agent_goodbye goodbye, bool served);
 
 /* hold.c: let the threads go on that wait for the tool. */
 void agent_ready(void);
-/* Likewise those of a forked child, which records from now on or never will. */
+/*
+ * Let the threads of a forked child go on that wait in their first traced call for agent_child_call_in(), or for
+ * another thread's first record: the child records from now on, or never will.
+ */
 void agent_child_started(void);
 /* Hold the calling thread until `ready` is no longer `seen`, or bound_ms are over. */
 void agent_wait_ready(uint32_t seen, uint32_t bound_ms);

@@ -123,7 +123,7 @@ static int bring_in(struct guest *guest, struct calltap_diag *diag)
 		.prepare = prepare,
 		.context = guest,
 	};
-	char name[sizeof(session->endpoint.name) + 24];
+	char name[SESSION_NAME_MAX];
 	const struct attach_options options = {
 		.size = sizeof(options),
 		.agent_path = session->options->agent_path,
@@ -131,7 +131,7 @@ static int bring_in(struct guest *guest, struct calltap_diag *diag)
 		.filters = spawn_filters(),
 	};
 
-	snprintf(name, sizeof(name), "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
+	session_name(session, name, sizeof(name));
 	return strays_has_board(session, guest->asker) ? attach_inject_guest(guest->asker, &options, &how, diag)
 						       : -ESRCH;
 }

@@ -86,6 +86,8 @@ struct endpoint {
 	uint64_t key;	/* every HELLO must bring it */
 };
 
+#define SESSION_NAME_MAX (sizeof(((struct endpoint *)0)->name) + 24) /* of session_name() */
+
 /* When the session ends. */
 struct ending {
 	int fd;			  /* pidfd of the command, or of the process whose agent was put in last; or -1 */
@@ -201,6 +203,8 @@ static inline void session_unlock(struct session *session)
 
 /* session_base.c: memory that all targets have mapped. */
 int session_make_board(struct session *session) __attribute__((warn_unused_result));
+/* NAME:KEY, by which agents find the session (abi/control.h). */
+void session_name(const struct session *session, char *name, size_t size);
 /* End the recording soon; for any thread, without the lock. */
 void session_end(struct session *session);
 /*

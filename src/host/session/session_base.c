@@ -34,6 +34,11 @@ int session_watch(struct session *session, int fd, void *what)
 	return epoll_ctl(session->endpoint.epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
+void session_name(const struct session *session, char *name, size_t size)
+{
+	snprintf(name, size, "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
+}
+
 void session_end(struct session *session)
 {
 	__atomic_add_fetch(&session->ending.asked, 1, __ATOMIC_RELEASE);

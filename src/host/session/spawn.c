@@ -46,7 +46,7 @@ static int tell_filters(void)
 struct launch {
 	char preload[PRELOAD_MAX];
 	char folders[PRELOAD_MAX]; /* for an emulated program: where agents are looked for */
-	char session[sizeof(((struct endpoint *)0)->name) + 24];
+	char session[SESSION_NAME_MAX];
 	char **line; /* under an emulator: the command line; NULL = the command itself */
 	int hold[2]; /* a pipe: the child executes a static program when it has got a byte; -1 = it does not wait */
 };
@@ -123,8 +123,7 @@ static int prepare_launch(const struct session *session, struct launch *launch, 
 					"the loader cannot preload %s: install Calltap where the path has no "
 					"space or colon",
 					agent);
-	snprintf(launch->session, sizeof(launch->session), "%s:%016llx", session->endpoint.name,
-		 (unsigned long long)session->endpoint.key);
+	session_name(session, launch->session, sizeof(launch->session));
 	ret = session->emulated ? prepare_emulated(session, launch)
 				: put_before(launch->preload, "LD_PRELOAD", false, agent);
 	if (ret == -EILSEQ)

@@ -133,8 +133,8 @@ void strays_note_all(struct session *session)
  * never learn of a change.  A thread of the child is borrowed, as in an attach, and has the agent call in; from then on
  * the child is a target like others.
  *
- * Who changes what is recorded does that before the change, for a plan that comes with it is made in the targets that
- * there are; and after it, for children that were forked meanwhile.
+ * strays_call() runs before each change of what is recorded, since new plans are sent only to targets that are known
+ * then; and after it, for children that were forked meanwhile.
  */
 
 /* Processes, each behind the one that it was forked from. */
@@ -238,13 +238,13 @@ static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag
 		.patience_ms = CALL_MS,
 		.calls_in = true,
 	};
-	char name[sizeof(session->endpoint.name) + 24];
+	char name[SESSION_NAME_MAX];
 	struct attach_result result;
 	struct attach_program program;
 	int ret;
 
 	attach_program_of(&program, pid);
-	snprintf(name, sizeof(name), "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
+	session_name(session, name, sizeof(name));
 	options.session = name;
 	ret = attach_check_load(pid, diag);
 	if (!ret)

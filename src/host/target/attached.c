@@ -177,10 +177,10 @@ int attached_begin(struct session *session, struct attachee *attachee, struct ca
 		.leave_code = true, /* attached_apply(), which stops all threads anyhow, takes it out */
 	};
 	struct attach_result result = {0};
-	char name[sizeof(session->endpoint.name) + 24];
+	char name[SESSION_NAME_MAX];
 	int ret;
 
-	snprintf(name, sizeof(name), "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
+	session_name(session, name, sizeof(name));
 	options.session = name;
 	ret = inject(session, attachee, &options, &result, diag);
 	told->attach_borrow_ns = result.borrow_ns;
