@@ -182,17 +182,16 @@ static const char *find(char path[PATH_BYTES], const char *file)
 	}
 }
 
-/* True if the tool holds this thread, which is about to execute a static program, or to spawn one. */
-static bool ask(const char *path, bool spawns)
+/* Whether the tool holds this thread, which is about to execute a static program, or to spawn one. */
+static enum exec_hold ask(const char *path, bool spawns)
 {
-	return path && may_follow() && exec_static_ask(path, spawns);
+	return path && may_follow() ? exec_static_ask(path, spawns) : EXEC_LEFT;
 }
 
 /* A call of libc's has come back: a tool that still holds the thread, as it has executed nothing, lets go. */
-static int come_back(bool held, int ret)
+static int come_back(enum exec_hold hold, int ret)
 {
-	if (held)
-		exec_static_over();
+	exec_static_over(hold, !ret);
 	return ret;
 }
 
@@ -203,27 +202,27 @@ static int come_back(bool held, int ret)
 int execve(const char *path, char *const *arguments, char *const *environment)
 {
 	struct made made;
-	bool held;
+	enum exec_hold hold;
 
 	if (!agent.next_execve)
 		return -1;
 	if (put_back(&made, path, environment))
 		(void)agent.next_execve(path, arguments, made.list);
-	held = ask(path, false);
-	return come_back(held, agent.next_execve(path, arguments, environment));
+	hold = ask(path, false);
+	return come_back(hold, agent.next_execve(path, arguments, environment));
 }
 
 int execv(const char *path, char *const *arguments)
 {
 	struct made made;
-	bool held;
+	enum exec_hold hold;
 
 	if (!agent.next_execv)
 		return -1;
 	if (agent.next_execve && &environ && put_back(&made, path, environ))
 		(void)agent.next_execve(path, arguments, made.list);
-	held = ask(path, false);
-	return come_back(held, agent.next_execv(path, arguments));
+	hold = ask(path, false);
+	return come_back(hold, agent.next_execv(path, arguments));
 }
 
 int execvpe(const char *file, char *const *arguments, char *const *environment)
@@ -231,15 +230,15 @@ int execvpe(const char *file, char *const *arguments, char *const *environment)
 	char found[PATH_BYTES];
 	const char *path;
 	struct made made;
-	bool held;
+	enum exec_hold hold;
 
 	if (!agent.next_execvpe)
 		return -1;
 	path = find(found, file);
 	if (path && put_back(&made, path, environment))
 		(void)agent.next_execvpe(file, arguments, made.list);
-	held = ask(path, false);
-	return come_back(held, agent.next_execvpe(file, arguments, environment));
+	hold = ask(path, false);
+	return come_back(hold, agent.next_execvpe(file, arguments, environment));
 }
 
 int execvp(const char *file, char *const *arguments)
@@ -247,15 +246,15 @@ int execvp(const char *file, char *const *arguments)
 	char found[PATH_BYTES];
 	const char *path;
 	struct made made;
-	bool held;
+	enum exec_hold hold;
 
 	if (!agent.next_execvp)
 		return -1;
 	path = find(found, file);
 	if (path && agent.next_execvpe && &environ && put_back(&made, path, environ))
 		(void)agent.next_execvpe(file, arguments, made.list);
-	held = ask(path, false);
-	return come_back(held, agent.next_execvp(file, arguments));
+	hold = ask(path, false);
+	return come_back(hold, agent.next_execvp(file, arguments));
 }
 
 /* The number of arguments behind the first, as libc counts them. */
@@ -341,7 +340,7 @@ int posix_spawn(int *pid, const char *path, const void *actions, const void *att
 {
 	struct made made;
 	int error = SPAWN_E2BIG;
-	bool held;
+	enum exec_hold hold;
 
 	if (!agent.next_spawn)
 		return SPAWN_ENOSYS;
@@ -349,8 +348,8 @@ int posix_spawn(int *pid, const char *path, const void *actions, const void *att
 		error = agent.next_spawn(pid, path, actions, attributes, arguments, made.list);
 	if (error != SPAWN_E2BIG)
 		return error;
-	held = ask(path, true);
-	return come_back(held, agent.next_spawn(pid, path, actions, attributes, arguments, environment));
+	hold = ask(path, true);
+	return come_back(hold, agent.next_spawn(pid, path, actions, attributes, arguments, environment));
 }
 
 int posix_spawnp(int *pid, const char *file, const void *actions, const void *attributes, char *const *arguments,
@@ -360,7 +359,7 @@ int posix_spawnp(int *pid, const char *file, const void *actions, const void *at
 	int error = SPAWN_E2BIG;
 	const char *path;
 	struct made made;
-	bool held;
+	enum exec_hold hold;
 
 	if (!agent.next_spawnp)
 		return SPAWN_ENOSYS;
@@ -369,8 +368,8 @@ int posix_spawnp(int *pid, const char *file, const void *actions, const void *at
 		error = agent.next_spawnp(pid, file, actions, attributes, arguments, made.list);
 	if (error != SPAWN_E2BIG)
 		return error;
-	held = ask(path, true);
-	return come_back(held, agent.next_spawnp(pid, file, actions, attributes, arguments, environment));
+	hold = ask(path, true);
+	return come_back(hold, agent.next_spawnp(pid, file, actions, attributes, arguments, environment));
 }
 
 /* The path by which the loader has found the agent. */

@@ -29,13 +29,20 @@ enum exec_kind exec_file_kind(const char *path);
 /* The file can be opened for reading. */
 bool exec_file_opens(const char *path);
 
+/* What has become of a static program that is about to be executed. */
+enum exec_hold {
+	EXEC_LEFT,    /* nobody is to hold it, or the tool does not */
+	EXEC_HELD,    /* the tool holds the thread that executes it */
+	EXEC_UNHEARD, /* the tool has not answered: it runs untraced, and is counted */
+};
+
 /*
- * exec_static.c: the file is about to be executed, by this process or, spawns, by a child that libc makes.  If it is a
- * static program and the tool takes hold of this thread for that: true, and exec_static_over() is to be called when
- * libc's function has come back.
+ * exec_static.c: the file is about to be executed, by this process or, spawns, by a child that libc makes: if it is a
+ * static program the tool is asked to take hold of this thread.  When libc's function has come back, what was returned
+ * is handed to exec_static_over().  runs: a child executes the program.
  */
-bool exec_static_ask(const char *path, bool spawns);
-void exec_static_over(void);
+enum exec_hold exec_static_ask(const char *path, bool spawns);
+void exec_static_over(enum exec_hold hold, bool runs);
 
 /* exec.c: note the agent's variables, whose values the environment has. */
 void exec_variables_note(const char *session, const char *filters);

@@ -45,6 +45,15 @@ static uint64_t await_hold(const struct calltap_board *board, uint64_t tid)
 	return word % CALLTAP_EXECUTING_STATES;
 }
 
+/* The tool does not answer: nobody else need wait for so long. */
+static void be_silent(struct calltap_board *board)
+{
+	uint32_t yes = CALLTAP_HOLDS_YES;
+
+	__atomic_compare_exchange_n(&board->holds, &yes, CALLTAP_HOLDS_SILENT, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+}
+
 /* The tool is to let go of this thread, if it has not yet, which goes on as soon as it has. */
 static void withdraw(struct calltap_board *board, uint64_t tid)
 {
@@ -60,30 +69,27 @@ static void withdraw(struct calltap_board *board, uint64_t tid)
 			return;
 		nap();
 	}
-	__atomic_store_n(&board->holds, 0, __ATOMIC_RELAXED); /* it does not answer: nobody else need wait */
+	be_silent(board);
 }
 
-/* True if the tool may be asked by this thread: the kernel gives a program to the initial one. */
-static bool may_ask(const struct calltap_board *board, bool spawns)
+/* True if this thread would ask the tool: the kernel gives a program to the initial one. */
+static bool would_ask(const struct calltap_board *board, bool spawns)
 {
-	return board && __atomic_load_n(&board->holds, __ATOMIC_RELAXED) && !board->reader_gone &&
+	return board && __atomic_load_n(&board->holds, __ATOMIC_RELAXED) != CALLTAP_HOLDS_NO && !board->reader_gone &&
 	       (spawns || sys_gettid() == sys_getpid()) &&
 	       /* A handler that came in front of this thread's call has the hold that the thread has asked for. */
 	       __atomic_load_n(&board->executing, __ATOMIC_SEQ_CST) / CALLTAP_EXECUTING_STATES !=
 		       (uint64_t)sys_gettid();
 }
 
-bool exec_static_ask(const char *path, bool spawns)
+/* Ask, and wait for the answer. */
+static enum exec_hold ask(struct calltap_board *board, uint64_t tid, bool spawns)
 {
-	struct calltap_board *board = probe_context.shared.board;
-	uint64_t tid = (uint64_t)sys_gettid(), state;
+	uint64_t asks = calltap_executing_word(tid, spawns ? CALLTAP_EXECUTING_SPAWNS : CALLTAP_EXECUTING_ASKED), state;
 	bool mine = false;
 
-	if (!may_ask(board, spawns) || exec_file_kind(path) != EXEC_STATIC)
-		return false;
 	for (unsigned i = 0; i < WAIT_NAPS && !mine; i++) {
-		mine = change(board, 0,
-			      calltap_executing_word(tid, spawns ? CALLTAP_EXECUTING_SPAWNS : CALLTAP_EXECUTING_ASKED));
+		mine = change(board, 0, asks);
 		if (!mine)
 			nap();
 	}
@@ -91,15 +97,37 @@ bool exec_static_ask(const char *path, bool spawns)
 		ring_bell(board);
 		state = await_hold(board, tid);
 		if (!state || state == CALLTAP_EXECUTING_HELD)
-			return state != 0;
+			return state ? EXEC_HELD : EXEC_LEFT;
 	}
-	__atomic_store_n(&board->holds, 0, __ATOMIC_RELAXED); /* nobody else need wait for so long */
+	be_silent(board);
 	if (mine)
 		withdraw(board, tid);
-	return false;
+	return EXEC_UNHEARD;
 }
 
-void exec_static_over(void)
+enum exec_hold exec_static_ask(const char *path, bool spawns)
 {
-	withdraw(probe_context.shared.board, (uint64_t)sys_gettid());
+	struct calltap_board *board = probe_context.shared.board;
+	enum exec_hold hold = EXEC_UNHEARD;
+
+	if (!would_ask(board, spawns) || exec_file_kind(path) != EXEC_STATIC)
+		return EXEC_LEFT;
+	if (__atomic_load_n(&board->holds, __ATOMIC_RELAXED) == CALLTAP_HOLDS_YES)
+		hold = ask(board, (uint64_t)sys_gettid(), spawns);
+	if (hold == EXEC_UNHEARD) {
+		__atomic_add_fetch(&board->unheld, 1,
+				   __ATOMIC_RELAXED); /* before it executes: no time is behind that */
+		ring_bell(board);		      /* a tool that goes on is to answer the next one */
+	}
+	return hold;
+}
+
+void exec_static_over(enum exec_hold hold, bool runs)
+{
+	struct calltap_board *board = probe_context.shared.board;
+
+	if (hold == EXEC_HELD)
+		withdraw(board, (uint64_t)sys_gettid());
+	else if (hold == EXEC_UNHEARD && !runs)
+		__atomic_sub_fetch(&board->unheld, 1, __ATOMIC_RELAXED);
 }

@@ -152,6 +152,16 @@ static inline uint64_t calltap_executing_word(uint64_t tid, enum calltap_executi
 	return tid * CALLTAP_EXECUTING_STATES + state;
 }
 
+/*
+ * Whether the tool answers those who ask.  A thread that had no answer makes YES SILENT, so that nobody else waits, and
+ * the tool makes that YES again at its next round.
+ */
+enum calltap_holds {
+	CALLTAP_HOLDS_NO = 0,
+	CALLTAP_HOLDS_YES = 1,
+	CALLTAP_HOLDS_SILENT = 2,
+};
+
 /* One per session, mapped by every process in it. */
 struct calltap_board {
 	uint32_t magic;
@@ -160,9 +170,10 @@ struct calltap_board {
 	uint32_t reader_gone;	/* set by the tool before it leaves on purpose */
 	uint64_t heartbeat;	/* counted up by the tool at each round */
 	uint32_t unreached;	/* forked children that could not reach the tool */
-	uint32_t holds;		/* the tool answers those who ask; who gets no answer clears it */
+	uint32_t holds;		/* enum calltap_holds */
 	uint64_t executing;	/* enum calltap_executing */
-	uint32_t reserved[6];
+	uint32_t unheld;	/* static programs that were executed untraced, as the tool did not answer */
+	uint32_t reserved[5];
 };
 
 _Static_assert(sizeof(struct calltap_subbuf) == 48, "ABI");

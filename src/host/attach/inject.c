@@ -699,7 +699,11 @@ static int take_process(struct hold *hold, pid_t pid)
 {
 	hold->locked = lock_process(pid);
 	hold->borrow->pid = hold->borrow->alive = hold->borrow->tid = pid;
-	return hold->locked < 0 ? hold->locked : 0;
+	if (hold->locked >= 0)
+		return 0;
+	return calltap_diag_set(hold->diag, hold->locked, "process %d cannot be held: %s", (int)pid,
+				hold->locked == -EBUSY ? "another calltap attaches to it just now"
+						       : strerror(-hold->locked));
 }
 
 /* Tracer: the thread makes the child that executes. The child has asked for nothing: its parent is let go of at once.
@@ -724,8 +728,13 @@ static int hold_guest(void *context)
 	const struct attach_guest *guest = hold->guest;
 	int ret = attach_launch_seize_guest(&hold->launch, hold->borrow->pid, guest->spawns);
 
-	if (ret)
+	if (ret == -ESRCH)
 		return ret;
+	if (ret)
+		return calltap_diag_set(hold->diag, ret,
+					"process %d cannot be held while it starts: %s; a debugger traces it, or a "
+					"sandbox or /proc/sys/kernel/yama/ptrace_scope forbids ptrace",
+					(int)hold->borrow->pid, strerror(-ret));
 	ret = guest->held(guest->context) ? 0 : -EAGAIN;
 	if (!ret && guest->spawns)
 		ret = await_child(hold);
@@ -759,6 +768,13 @@ int attach_inject_guest(pid_t tid, const struct attach_options *options, const s
 		ret = tracer_run(hold_guest, &hold);
 	if (!ret) {
 		ret = converse_with_thread(borrow, &hold.options, diag);
+		if (ret == -ESRCH && borrow->in_time)
+			ret = 0; /* it has run with the agent, and to its end */
+		else if (ret == -ESRCH)
+			ret = calltap_diag_set(diag, -ETIME,
+					       "process %d ended before the agent was in it: it was killed, or calltap "
+					       "did not answer within half a second",
+					       (int)borrow->pid);
 		(void)attach_slack_clean(borrow->pid);
 	}
 	if (hold.locked >= 0)

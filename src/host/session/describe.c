@@ -279,6 +279,9 @@ static int write_oddities(struct instance *instance, struct trace_writer *writer
 	if (!ret && result->unreached)
 		ret = trace_writer_info(writer, "unreached", "%u forked %s", result->unreached,
 					counted(result->unreached, "child", "children"));
+	if (!ret && result->unplaced)
+		ret = trace_writer_info(writer, "unplaced", "%u static %s, untraced: %s", result->unplaced,
+					counted(result->unplaced, "program", "programs"), result->unplaced_why);
 	if (!ret && instance->session->dlopen_missed)
 		ret = trace_writer_info(writer, "dlopen", "not followed");
 	return ret;

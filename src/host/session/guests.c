@@ -136,22 +136,40 @@ static int bring_in(struct guest *guest, struct calltap_diag *diag)
 						       : -ESRCH;
 }
 
+/* With the lock, or at the end: static programs run untraced. */
+static void note_unplaced(struct session *session, uint32_t count, const char *why)
+{
+	struct record_result *result = session->result;
+
+	if (count && !result->unplaced)
+		snprintf(result->unplaced_why, sizeof(result->unplaced_why), "%s", why);
+	result->unplaced += count;
+}
+
+/* Why what the process executes is untraced; NULL = it has ended, or has executed nothing. */
+static const char *explain(const struct guest *guest, int ret, const struct calltap_diag *why)
+{
+	if (!ret || ret == -ESRCH)
+		return NULL;
+	if (ret == -EAGAIN && !why->text[0])
+		return clock_now_ns() >= guest->until_ns ? "it took more than two seconds to start" : NULL;
+	return why->text[0] ? why->text : strerror(-ret);
+}
+
 static void *serve(void *argument)
 {
 	struct guest *guest = argument;
 	struct session *session = guest->session;
-	struct calltap_diag why = {.column = -1};
-	int ret = bring_in(guest, &why);
+	struct calltap_diag diag = {.column = -1};
+	int ret = bring_in(guest, &diag);
+	const char *why = explain(guest, ret, &diag);
 
 	free_word(guest);
 	placing_live_free(&guest->live);
 	placing_destroy(guest->placing);
-	if (ret && ret != -ESRCH && why.text[0]) {
-		session_lock(session);
-		if (!session->result->unplaced++)
-			snprintf(session->result->unplaced_why, sizeof(session->result->unplaced_why), "%s", why.text);
-		session_unlock(session);
-	}
+	session_lock(session);
+	note_unplaced(session, why != NULL, why);
+	session_unlock(session);
 	__atomic_store_n(&guest->done, true, __ATOMIC_RELEASE); /* pairs with forget_done() */
 	eventfd_write(session->endpoint.drained_fd, 1);		/* wakes the server thread */
 	return NULL;
@@ -196,6 +214,8 @@ static void take_in(struct session *session, pid_t asker, enum calltap_executing
 	if (!full) {
 		guest->next = session->guests;
 		session->guests = guest;
+	} else {
+		note_unplaced(session, 1, "too many were executed at a time");
 	}
 	session_unlock(session);
 	if (full) {
@@ -212,7 +232,8 @@ static bool takes(const struct session *session)
 
 void guests_begin(struct session *session)
 {
-	__atomic_store_n(&session->board->holds, takes(session), __ATOMIC_RELAXED);
+	__atomic_store_n(&session->board->holds, takes(session) ? CALLTAP_HOLDS_YES : CALLTAP_HOLDS_NO,
+			 __ATOMIC_RELAXED);
 }
 
 void guests_look(struct session *session)
@@ -222,8 +243,8 @@ void guests_look(struct session *session)
 
 	if (!takes(session))
 		return;
-	/* A process that had no answer has cleared it: the tool was stopped, or very slow. */
-	if (!__atomic_load_n(&session->board->holds, __ATOMIC_RELAXED))
+	/* A process that had no answer has told the others: the tool was stopped, or very slow. */
+	if (__atomic_load_n(&session->board->holds, __ATOMIC_RELAXED) != CALLTAP_HOLDS_YES)
 		guests_begin(session);
 	if ((how == CALLTAP_EXECUTING_ASKED || how == CALLTAP_EXECUTING_SPAWNS) &&
 	    word / CALLTAP_EXECUTING_STATES <= INT_MAX)
@@ -250,7 +271,7 @@ bool guests_any(const struct session *session)
 void guests_end(struct session *session)
 {
 	if (session->board)
-		__atomic_store_n(&session->board->holds, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&session->board->holds, CALLTAP_HOLDS_NO, __ATOMIC_RELAXED);
 	while (session->guests) {
 		struct guest *guest = session->guests;
 
@@ -258,4 +279,7 @@ void guests_end(struct session *session)
 		pthread_join(guest->thread, NULL); /* bounded: by the patience of each step */
 		free(guest);
 	}
+	if (session->board)
+		note_unplaced(session, __atomic_exchange_n(&session->board->unheld, 0, __ATOMIC_RELAXED),
+			      "calltap did not answer in time, as it was stopped or other work kept it from a CPU");
 }

@@ -372,6 +372,7 @@ static int run_session(struct session *session, struct calltap_diag *diag)
 		(void)!brief_write(session->images.brief, first->writer); /* an error of the file is told below */
 	describe_replaced(session);
 	instances_finish(session);
+	guests_end(session);
 	result->unreached = __atomic_load_n(&session->board->unreached, __ATOMIC_RELAXED);
 	result->kills_forks = session->emulator.kills_forks;
 	progress_show(session, true);
