@@ -19,9 +19,12 @@
 #define UNWINDING 4096 /* so near above an unwinder's return address or stack pointer its frame's words may lie */
 
 #define ENDING_MS   500
-#define TRYING_NS   5000000000u /* the agent waits for longer (AGENT_RELEASE_MS) */
-#define REST_FACTOR 4		/* the program runs for so many times as long as it was stopped, before another try, */
-#define REST_SHARE  32		/* and for such a part of the time since the first */
+#define TRYING_NS   5000000000u
+#define TRIES_MIN   5		 /* made beyond that, where other work keeps threads from their CPUs, */
+#define LONGEST_NS  20000000000u /* up to this; the agent waits for longer (AGENT_RELEASE_MS) */
+#define REST_FACTOR 4		 /* the program runs for so many times as long as it was stopped, before another try, */
+#define REST_SHARE  32		 /* for such a part of the time since the first, and for as long as all its threads */
+#define REST_MAX_NS 1000000000u	 /* took to stop, which is when each has had a turn, but no longer than this */
 
 /* Reasons for which a release has to wait, the worst one last. */
 enum obstacle {
@@ -54,6 +57,7 @@ struct look {
 	struct seen *seen;	   /* of each thread */
 	struct attach_move *moves; /* threads within blocks, in the threads' order, and where they go on */
 	size_t move_count;
+	uint64_t stopping_ns, stopped_ns; /* until all threads had stopped, and how long they were */
 };
 
 /* Words that the scan has met on a thread's stacks, which it goes through from the lowest address up. */
@@ -357,16 +361,18 @@ static enum obstacle obstacle_of(int error)
 	}
 }
 
-/* Stopped once, for *stopped_ns: -EAGAIN when something is in the way. */
-static int try_once(struct session *session, struct target *target, struct look *look, uint64_t *stopped_ns)
+/* Stopped once: -EAGAIN when something is in the way. */
+static int try_once(struct session *session, struct target *target, struct look *look)
 {
 	struct calltap_msg_released released = {0};
 	struct attach_ahead *ahead;
 	struct attach_stop *stop;
 	int ret = attach_ahead_read(&ahead, target->pid, ATTACH_AHEAD_CONTEXTS);
+	uint64_t began = clock_now_ns();
 
 	if (!ret)
 		ret = attached_stop(session, target, &stop);
+	look->stopping_ns = clock_now_ns() - began;
 	if (ret) {
 		attach_ahead_free(ahead);
 		return ret;
@@ -396,8 +402,8 @@ static int try_once(struct session *session, struct target *target, struct look 
 	/* Places of the injection that a thread, or a word on some stack, kept in use at the attach. */
 	if (!ret && target->attach.littered && attach_slack_restore(stop, &target->attach.littered) < 0)
 		target->attach.littered = true;
-	*stopped_ns = attached_resume(session, stop);
-	target->attachee->told->detach_stop_ns += *stopped_ns;
+	look->stopped_ns = attached_resume(session, stop);
+	target->attachee->told->detach_stop_ns += look->stopped_ns;
 	attach_ahead_free(ahead);
 	if (ret == -EAGAIN && !look->frames && look->obstacle >= OBSTACLE_UNWINDING &&
 	    look->obstacle <= OBSTACLE_HANDLER && attach_frames_open(&look->frames, target->pid))
@@ -405,16 +411,24 @@ static int try_once(struct session *session, struct target *target, struct look 
 	return ret;
 }
 
-static uint64_t rest_of(uint64_t stopped_ns, uint64_t since_ns)
+static uint64_t rest_of(const struct look *look, uint64_t since_ns)
 {
-	uint64_t rest = REST_FACTOR * stopped_ns, share = (clock_now_ns() - since_ns) / REST_SHARE;
+	uint64_t rest = look->stopping_ns < REST_MAX_NS ? look->stopping_ns : REST_MAX_NS;
+	uint64_t share = (clock_now_ns() - since_ns) / REST_SHARE;
 
+	if (rest < REST_FACTOR * look->stopped_ns)
+		rest = REST_FACTOR * look->stopped_ns;
 	return rest > share ? rest : share;
+}
+
+static bool tries_again(unsigned tries, uint64_t since_ns)
+{
+	return clock_now_ns() - since_ns < (tries < TRIES_MIN ? LONGEST_NS : TRYING_NS);
 }
 
 static int let_go(struct session *session, struct target *target, struct look *look)
 {
-	uint64_t since, stopped_ns = 0;
+	uint64_t since;
 	int ret = attached_find_places(&look->places, target);
 
 	look->target = target;
@@ -424,11 +438,11 @@ static int let_go(struct session *session, struct target *target, struct look *l
 	attached_begin_stops(session, target);
 	target->attachee->told->detach_stop_ns = 0;
 	if (!ret)
-		ret = try_once(session, target, look, &stopped_ns);
+		ret = try_once(session, target, look);
 	since = clock_now_ns(); /* the first stop's tries are not the time that a context is given to go away */
-	while (ret == -EAGAIN && clock_now_ns() - since < TRYING_NS) {
-		attached_rest(session, rest_of(stopped_ns, since));
-		ret = try_once(session, target, look, &stopped_ns);
+	for (unsigned tries = 1; ret == -EAGAIN && tries_again(tries, since); tries++) {
+		attached_rest(session, rest_of(look, since));
+		ret = try_once(session, target, look);
 	}
 	/* A word of some stack that led there is another one soon. */
 	if (!ret && target->attach.littered)
