@@ -698,6 +698,11 @@ static void tell_relatives(const struct record_result *result)
 		fprintf(stderr, "calltap: %u static %s executed, and %s not in the trace: %s\n", result->unplaced,
 			counted(result->unplaced, "program was", "programs were"),
 			counted(result->unplaced, "is", "are"), result->unplaced_why);
+	if (result->unheard)
+		fprintf(stderr,
+			"calltap: %u forked %s learn of a change of what is recorded, which came after the fork: %s\n",
+			result->unheard, counted(result->unheard, "child did not", "children did not"),
+			result->unheard_why);
 	if (result->strangers)
 		fprintf(stderr,
 			"calltap: %u %s (%s, %d%s) %s not in the trace, for %s started without the environment that "

@@ -168,6 +168,20 @@ uint64_t proc_wanted_ns(pid_t pid)
 	return sum;
 }
 
+bool proc_has_thread_in(pid_t pid, char state)
+{
+	bool found = false;
+	size_t count;
+	pid_t *tids;
+
+	if (proc_threads(pid, &tids, &count))
+		return false;
+	for (size_t i = 0; i < count && !found; i++)
+		found = proc_state(tids[i], NULL) == state;
+	free(tids);
+	return found;
+}
+
 pid_t proc_alive(pid_t pid)
 {
 	pid_t *tids, found = 0;

@@ -29,6 +29,8 @@ bool proc_stat(pid_t tid, int place, unsigned long long *value);
 uint64_t proc_age_ns(pid_t pid);
 /* How long the process' threads have run, or waited for a CPU, in ns; 0 = the kernel does not say. */
 uint64_t proc_wanted_ns(pid_t pid);
+/* True if a thread of the process is in that state, a letter as of proc_state(). */
+bool proc_has_thread_in(pid_t pid, char state);
 /* The tids of a process; the caller frees *tids. */
 int proc_threads(pid_t pid, pid_t **tids, size_t *count) __attribute__((warn_unused_result));
 /*

@@ -114,7 +114,7 @@ struct instance {
 	struct settings settings;	      /* as they are now */
 	struct filter_set *own_filters;	      /* filters of changed settings; NULL = options->filters are in use */
 	struct record_result *result;
-	char diagnosis[200]; /* the first thing to tell the user at the end, "" = none */
+	char diagnosis[480]; /* the first thing to tell the user at the end, "" = none */
 	bool ending;	     /* the instance ends: what its rings hold now is all that comes */
 	int refused;	     /* -errno of a target's agent that has refused the instance; 0 = none has */
 

@@ -240,7 +240,8 @@ static void begin_wait(struct wait *wait, int socket, int timeout_ms, bool patie
 
 /*
  * The time is over: does it begin again?  A tool that shares its CPUs with hundreds of busy threads may get a hundredth
- * of one.  It answers, but late.  One that is stopped, or waits for something else, wants no CPU.
+ * of one.  It answers, but late.  One that is stopped, or waits for something else, wants no CPU.  One that stops the
+ * program's threads does not either: its thread sleeps as a parent does after vfork() (attach/tracer.c).
  */
 static bool wait_on(struct wait *wait)
 {
@@ -251,7 +252,7 @@ static bool wait_on(struct wait *wait)
 	wait->turns--;
 	wait->wanted_ns = proc_wanted_ns(wait->tool);
 	wait->until_ms = now_ms() + wait->timeout_ms;
-	return wait->wanted_ns > before + busy_ns;
+	return wait->wanted_ns > before + busy_ns || proc_has_thread_in(wait->tool, 'D');
 }
 
 /* Wait for a packet.  Returns its bytes. */

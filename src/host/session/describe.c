@@ -282,6 +282,9 @@ static int write_oddities(struct instance *instance, struct trace_writer *writer
 	if (!ret && result->unplaced)
 		ret = trace_writer_info(writer, "unplaced", "%u static %s, untraced: %s", result->unplaced,
 					counted(result->unplaced, "program", "programs"), result->unplaced_why);
+	if (!ret && result->unheard)
+		ret = trace_writer_info(writer, "unheard", "%u forked %s: %s", result->unheard,
+					counted(result->unheard, "child", "children"), result->unheard_why);
 	if (!ret && instance->session->dlopen_missed)
 		ret = trace_writer_info(writer, "dlopen", "not followed");
 	return ret;

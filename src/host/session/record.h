@@ -126,6 +126,8 @@ struct record_result {
 	char child_name[32];	/* that program */
 	uint32_t unplaced;	/* static programs that were executed, and run untraced */
 	char unplaced_why[480]; /* of the first of them: why, in one sentence */
+	uint32_t unheard;	/* forked children that do not learn of a change of what is recorded */
+	char unheard_why[480];	/* of the first of them: why, in one sentence */
 	uint32_t strangers;	/* processes that were started without the environment that brings the agent in */
 	pid_t stranger;		/* the first of them */
 	char stranger_name[32];

@@ -106,13 +106,19 @@ struct timing {
 
 #define SESSION_DEAF 32u
 
+/* A forked child that has not called in (strays_call()). */
+struct session_deaf {
+	pid_t pid;
+	bool again; /* it is asked again at the next change */
+};
+
 /* A change of what is recorded (live.c). */
 struct steering {
 	bool busy;		   /* a thread has the turn */
 	uint32_t waiting;	   /* threads that wait for the turn */
 	uint64_t switched, failed; /* sites, as the agents have answered */
 	bool unpatched;		   /* functions that the last change added are not patched in some target */
-	pid_t deaf[SESSION_DEAF];  /* the last forked children that did not call in (strays_call()) */
+	struct session_deaf deaf[SESSION_DEAF]; /* the last ones */
 	uint32_t deaf_count;
 };
 
@@ -142,7 +148,7 @@ struct session {
 	pthread_mutex_t lock;	 /* taken by session_lock() */
 	pthread_mutex_t next;	 /* held by the thread that gets `lock` next */
 	pthread_cond_t answered; /* signalled when an agent has answered, or a target has ended */
-	char diagnosis[200];	 /* the first thing to tell the user at the end, "" = none */
+	char diagnosis[480];	 /* the first thing to tell the user at the end, "" = none */
 	struct endpoint endpoint;
 	struct ending ending;
 	struct timing timing;

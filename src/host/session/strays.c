@@ -28,7 +28,8 @@
 #define PATIENCE_NS 200000000u /* for a first call, after the last process that is followed has ended */
 #define ENVIRON_MAX (256u << 10)
 #define RELATED_MAX 1024u	/* processes that are looked at for forked children */
-#define CALL_MS	    1000	/* for a thread of a child that can be borrowed */
+#define CALL_MS	    5000	/* for a thread of a child that can be borrowed, as in an attach */
+#define STOPPED_MS  1000	/* where the child is stopped, or sleeps in vfork() */
 #define MET_NS	    2000000000u /* for the child's agent to call in then */
 #define MET_STEP_NS 1000000
 #define KCMP_VM	    1
@@ -186,21 +187,42 @@ static bool shares_memory(pid_t one, pid_t other)
 	return syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0;
 }
 
-static bool is_deaf(const struct session *session, pid_t pid)
+/* It has written to the tool's own tree (tracefs), and its thread waits for the answer: it cannot be borrowed before.
+ */
+static bool waits_for_tree(pid_t pid)
 {
-	for (uint32_t i = 0; i < session->steering.deaf_count && i < SESSION_DEAF; i++)
-		if (session->steering.deaf[i] == pid)
-			return true;
-	return false;
+	char at[64];
+
+	return !proc_text(pid, "wchan", at, sizeof(at)) && !strcmp(at, "request_wait_answer");
 }
 
-/* A child that does not call in is not asked again. */
-static void note_deaf(struct session *session, pid_t pid, const struct calltap_diag *why)
+static struct session_deaf *find_deaf(struct session *session, pid_t pid)
 {
-	session->steering.deaf[session->steering.deaf_count++ % SESSION_DEAF] = pid;
-	session_diagnose(session,
-			 "process %d was forked before a change of what is recorded, and does not learn of it: %s",
-			 (int)pid, why->text);
+	for (uint32_t i = 0; i < session->steering.deaf_count && i < SESSION_DEAF; i++)
+		if (session->steering.deaf[i].pid == pid)
+			return &session->steering.deaf[i];
+	return NULL;
+}
+
+static bool is_deaf(struct session *session, pid_t pid)
+{
+	const struct session_deaf *deaf = find_deaf(session, pid);
+
+	return deaf && !deaf->again;
+}
+
+/* A child that does not call in is told of once, and is not asked again, but where it could not be: -EBUSY. */
+static void note_deaf(struct session *session, pid_t pid, int error, const struct calltap_diag *why)
+{
+	struct record_result *result = session->result;
+	struct session_deaf *deaf = find_deaf(session, pid);
+
+	if (!deaf) {
+		deaf = &session->steering.deaf[session->steering.deaf_count++ % SESSION_DEAF];
+		if (!result->unheard++)
+			snprintf(result->unheard_why, sizeof(result->unheard_why), "%s", why->text);
+	}
+	*deaf = (struct session_deaf){.pid = pid, .again = error == -EBUSY};
 }
 
 static bool has_called(struct session *session, pid_t pid)
@@ -231,11 +253,12 @@ static int await_call(struct session *session, pid_t pid, struct calltap_diag *d
 /* Without the lock: a borrowed thread may be away for seconds.  -ESRCH: it has ended, or executes. */
 static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag)
 {
+	const char state = proc_state(pid, NULL);
 	struct attach_options options = {
 		.size = sizeof(options),
 		.agent_path = session->options->agent_path,
 		.filters = spawn_filters(),
-		.patience_ms = CALL_MS,
+		.patience_ms = state == 'R' || state == 'S' ? CALL_MS : STOPPED_MS,
 		.calls_in = true,
 	};
 	char name[SESSION_NAME_MAX];
@@ -243,6 +266,9 @@ static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag
 	struct attach_program program;
 	int ret;
 
+	if (waits_for_tree(pid))
+		return calltap_diag_set(diag, -EBUSY, "process %d has made the change itself, by a file of the tree",
+					(int)pid);
 	attach_program_of(&program, pid);
 	session_name(session, name, sizeof(name));
 	options.session = name;
@@ -281,7 +307,7 @@ void strays_call(struct session *session)
 			ret = call_in(session, pid, &why);
 		session_lock(session);
 		if (ret && ret != -ESRCH)
-			note_deaf(session, pid, &why);
+			note_deaf(session, pid, ret, &why);
 	}
 	(void)!live_wait(session); /* who does not answer in time does so when it goes on */
 	free(all);
