@@ -52,6 +52,7 @@ import instances
 import instrumented
 import jumps
 import kernel_text
+import kernelshark
 import language
 import later
 import listed
@@ -113,7 +114,7 @@ MODULES = (programs, language, jumps, environment, tools, live, options, refusal
            emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, walked, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
            peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, classes, rust_values, choosing, constants, revalued, reader, prototypes, by_value, callers, counts, spans, paths, page, ranging, changed, comparing, adaptive,
-           exported, reading, completing, shells, shown, tracefs, tracefs_details, tracefs_options, kernel_text, tracefs_raw, tracefs_storm, tracecmd, tree_files, tree_filters)
+           exported, reading, completing, shells, shown, tracefs, tracefs_details, tracefs_options, kernel_text, tracefs_raw, tracefs_storm, tracecmd, kernelshark, tree_files, tree_filters)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
