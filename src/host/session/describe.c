@@ -239,6 +239,29 @@ static uint64_t count_untraced(const struct instance *instance)
 	return untraced;
 }
 
+/* Processes and programs that are not in the trace, or not as a whole. */
+static int write_absent(const struct record_result *result, struct trace_writer *writer)
+{
+	int ret = 0;
+
+	if (result->foreign)
+		ret = trace_writer_info(writer, "foreign", "%u %s for another CPU, untraced", result->foreign,
+					counted(result->foreign, "program", "programs"));
+	if (!ret && result->strays)
+		ret = trace_writer_info(writer, "strays", "%u %s", result->strays,
+					counted(result->strays, "process", "processes"));
+	if (!ret && result->unreached)
+		ret = trace_writer_info(writer, "unreached", "%u forked %s", result->unreached,
+					counted(result->unreached, "child", "children"));
+	if (!ret && result->unplaced)
+		ret = trace_writer_info(writer, "unplaced", "%u static %s, untraced: %s", result->unplaced,
+					counted(result->unplaced, "program", "programs"), result->unplaced_why);
+	if (!ret && result->unheard)
+		ret = trace_writer_info(writer, "unheard", "%u forked %s: %s", result->unheard,
+					counted(result->unheard, "child", "children"), result->unheard_why);
+	return ret;
+}
+
 /* Write what few traces have, each only where it applies. */
 static int write_oddities(struct instance *instance, struct trace_writer *writer)
 {
@@ -270,21 +293,8 @@ static int write_oddities(struct instance *instance, struct trace_writer *writer
 	if (!ret && result->spaces)
 		ret = trace_writer_info(writer, "dlmopen", "not followed in %u %s", result->spaces,
 					counted(result->spaces, "process", "processes"));
-	if (!ret && result->foreign)
-		ret = trace_writer_info(writer, "foreign", "%u %s for another CPU, untraced", result->foreign,
-					counted(result->foreign, "program", "programs"));
-	if (!ret && result->strays)
-		ret = trace_writer_info(writer, "strays", "%u %s", result->strays,
-					counted(result->strays, "process", "processes"));
-	if (!ret && result->unreached)
-		ret = trace_writer_info(writer, "unreached", "%u forked %s", result->unreached,
-					counted(result->unreached, "child", "children"));
-	if (!ret && result->unplaced)
-		ret = trace_writer_info(writer, "unplaced", "%u static %s, untraced: %s", result->unplaced,
-					counted(result->unplaced, "program", "programs"), result->unplaced_why);
-	if (!ret && result->unheard)
-		ret = trace_writer_info(writer, "unheard", "%u forked %s: %s", result->unheard,
-					counted(result->unheard, "child", "children"), result->unheard_why);
+	if (!ret)
+		ret = write_absent(result, writer);
 	if (!ret && instance->session->dlopen_missed)
 		ret = trace_writer_info(writer, "dlopen", "not followed");
 	return ret;
