@@ -22,7 +22,7 @@ RESULTS = {"give_error": "-2", "give_long": "-22", "give_short": "-7", "give_wor
            "give_half": "2.75", "give_colour": "0x7", "give_point": "{x=3, y=-4}", "give_sum": "0x24", "give_outer": "0xa"}
 NUMBERS = {"0xffffec78", "0xc"}  # of give_number, -5000 and 12
 ARGUMENTS = {"give_error": "", "give_long": "number=-22", "give_short": "number=-7", "give_word": "word=0xfffffff0, byte=0xc8",
-             "give_nothing": "letter=-5, truth=0x1", "give_half": "number=5.0, more=0.25", "give_colour": "colour=7",
+             "give_nothing": "letter=-5, truth=0x1", "give_half": "number=5.0, more=0.25", "give_colour": "colour=7 [GREEN]",
              "give_point": "point={x=3, y=-4}", "give_sum": "a=1, b=2, c=3, d=4, e=5, f=6, ...", "give_outer": "number=12"}
 
 

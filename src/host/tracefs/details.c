@@ -84,6 +84,19 @@ static bool is_value(const struct trace_field *field)
 	return !(field->flags & (CALLTAP_FIELD_FUNCTION | CALLTAP_FIELD_FAULTS | CALLTAP_FIELD_ELEMENT));
 }
 
+/* "7 [GREEN]": with the enumerator's name, where the whole number has one; the kernel names no sets of bits. */
+static void put_enumeration(const struct taken *taken, const struct trace_field *field, uint64_t number,
+			    struct tree_text *out)
+{
+	char text[TRACE_EVENT_TEXT];
+
+	tree_text_format(out, "%lld", (long long)number);
+	if (!trace_event_value(taken->trace, taken->record, field->name, text))
+		return;
+	if (text[0] != '-' && !(text[0] >= '0' && text[0] <= '9') && !strchr(text, '|'))
+		tree_text_format(out, " [%s]", text);
+}
+
 /* One argument: numbers with a sign, and of enumerations, in base 10, all others in base 16. */
 static void put_argument(const struct taken *taken, const struct trace_field *field, struct tree_text *out)
 {
@@ -98,7 +111,9 @@ static void put_argument(const struct taken *taken, const struct trace_field *fi
 		tree_text_format(out, "%s=", field->name);
 	if (!read_number(taken, field, &number))
 		tree_text_string(out, trace_event_value(taken->trace, taken->record, field->name, text) ? text : "?");
-	else if (field->flags & (CALLTAP_FIELD_SIGNED | CALLTAP_FIELD_ENUM))
+	else if (field->flags & CALLTAP_FIELD_ENUM)
+		put_enumeration(taken, field, number, out);
+	else if (field->flags & CALLTAP_FIELD_SIGNED)
 		tree_text_format(out, "%lld", (long long)number);
 	else
 		tree_text_format(out, "0x%llx", (unsigned long long)number);
