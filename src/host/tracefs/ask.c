@@ -14,7 +14,7 @@
 
 #include "tree.h"
 
-static int tell_gone(const struct tree *tree, struct calltap_diag *diag)
+int ask_tell_gone(const struct tree *tree, struct calltap_diag *diag)
 {
 	return calltap_diag_set(diag, -ENODEV,
 				tree->pid || !tree->options->attach
@@ -26,7 +26,7 @@ bool ask_is_gone(const struct tree_instance *instance, struct calltap_diag *diag
 {
 	if (instance->tree->pid && !instance->source.ended)
 		return false;
-	(void)tell_gone(instance->tree, diag);
+	(void)ask_tell_gone(instance->tree, diag);
 	return true;
 }
 
@@ -60,14 +60,14 @@ static int send_on(struct tree *tree, const struct remote_request *request, char
 	for (int i = 0; i < 2 && ret == -EPIPE; i++) {
 		if (tree->connection < 0 &&
 		    (!tree->pid || tree->over || remote_connect(&tree->connection, tree->pid, diag)))
-			return tell_gone(tree, diag);
+			return ask_tell_gone(tree, diag);
 		ret = remote_ask(tree->connection, request, answer, diag);
 		if (ret != -EPIPE && ret != -ETIMEDOUT)
 			continue;
 		close(tree->connection); /* a late answer would be taken for that to the next question */
 		tree->connection = -1;
 	}
-	return ret == -EPIPE ? tell_gone(tree, diag) : ret;
+	return ret == -EPIPE ? ask_tell_gone(tree, diag) : ret;
 }
 
 int ask_session(struct tree_instance *instance, const char *verb, const char *const *words, size_t count, int fd,
@@ -366,7 +366,7 @@ int ask_change(struct tree_instance *instance, const char *file, const struct tr
 	if (!changes->count)
 		return 0;
 	if (instance->source.ended)
-		ret = tell_gone(instance->tree, &diag);
+		ret = ask_tell_gone(instance->tree, &diag);
 	else if (instance->session_name[0] && is_for_begin(changes))
 		ret = begin_again(instance, changes, &diag);
 	else

@@ -52,7 +52,7 @@ static int ask_to_begin(struct tree_instance *instance, int fd, const char *cons
 			 answer);
 	free(answer);
 	free(list);
-	return ret;
+	return ret == -EPIPE ? ask_tell_gone(instance->tree, diag) : ret; /* it has ended since it was connected */
 }
 
 int begin_instance(struct tree_instance *instance, const char *const *words, size_t count, struct calltap_diag *diag)

@@ -349,6 +349,8 @@ struct tree {
 /* Send a request about the instance; the caller frees *answer.  fd: goes along, -1 = none.  -ENODEV: it has ended. */
 int ask_session(struct tree_instance *instance, const char *verb, const char *const *words, size_t count, int fd,
 		char **answer, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* -ENODEV, with why: there is no process, or its recording has ended. */
+int ask_tell_gone(const struct tree *tree, struct calltap_diag *diag);
 /* Is there no session to ask, or no process yet?  diag: the sentence for it. */
 bool ask_is_gone(const struct tree_instance *instance, struct calltap_diag *diag);
 /* The settings as they are now, or were at last; NULL = nobody knows. Valid until the next call. */
