@@ -115,9 +115,9 @@ enum exec_hold exec_static_ask(const char *path, bool spawns)
 	if (__atomic_load_n(&board->holds, __ATOMIC_RELAXED) == CALLTAP_HOLDS_YES)
 		hold = ask(board, (uint64_t)sys_gettid(), spawns);
 	if (hold == EXEC_UNHEARD) {
-		__atomic_add_fetch(&board->unheld, 1,
-				   __ATOMIC_RELAXED); /* before it executes: no time is behind that */
-		ring_bell(board);		      /* a tool that goes on is to answer the next one */
+		/* The program is counted before it runs: nothing of this one's is left then. */
+		__atomic_add_fetch(&board->unheld, 1, __ATOMIC_RELAXED);
+		ring_bell(board); /* a tool that goes on is to answer the next one */
 	}
 	return hold;
 }

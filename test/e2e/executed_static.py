@@ -82,7 +82,7 @@ def does(way, count, libc="static", by="dynamic"):
         plain = case.run(command)
         for _ in range(3):
             traced = case.record(command, ["--stock", "never", "--allow-no-sites"], log=False)
-            if "did not answer" not in traced.stderr:
+            if "did not answer" not in traced.stderr and "gave up before" not in traced.stderr:
                 break  # else this machine has kept the tool from its CPUs for half a second, which it tells
         lines = [sorted(outcome.stdout.splitlines()) for outcome in (plain, traced)]
         expect(plain.status == traced.status and lines[1] == lines[0], f"{lines[1]}, plain {lines[0]}")

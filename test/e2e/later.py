@@ -155,6 +155,29 @@ def unheard_and(number):
     return test
 
 
+def unheard_told(case):
+    """A child that is stopped while a function is switched on has no calls of it recorded: that is told, and no failure."""
+    case.need_native("attaching")
+    case.need_feature("ptrace")
+    case.as_it_is = True
+    with Unheard(case, "-l", "main") as program:
+        program.tell("fork")
+        with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="ascii") as file:
+            child = int(file.read().split()[0])
+        os.kill(child, signal.SIGSTOP)
+        try:
+            program.set("trace=leaf")
+        finally:
+            os.kill(child, signal.SIGCONT)
+        made = program.tell("call")
+        said = program.tell("end")
+        expect(program.process.returncode == 0, f"exit status {program.process.returncode}")
+    expect(f"1 forked child did not learn of a change of what is recorded, which came after the fork: process {child}" in said, said)
+    trace = case.trace()
+    expect(trace.called().get("leaf") == made - 1, f"{trace.called()}, made {made}")
+    expect(trace.info["unheard"].startswith(f"1 forked child: process {child}"), f"{trace.info}")
+
+
 class Recorded(Program):
     """attachee.c under record, by its stock functions or its sites."""
 
@@ -252,6 +275,7 @@ SINGLE = {
     "later-killed": killed,
     **{f"later-unheard-{name}": unheard(name) for name in OFF_AND_ON},
     "later-unheard-instance": unheard_instance,
+    "later-unheard-told": unheard_told,
     "later-unheard-stopped": unheard_and(signal.SIGSTOP),
     "later-unheard-killed": unheard_and(signal.SIGKILL),
 }

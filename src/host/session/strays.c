@@ -187,9 +187,11 @@ static bool shares_memory(pid_t one, pid_t other)
 	return syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0;
 }
 
-/* It has written to the tool's own tree (tracefs), and its thread waits for the answer: it cannot be borrowed before.
+/*
+ * The initial thread waits for the answer of a FUSE file system, and cannot be borrowed before: it may have written to
+ * the tool's own tree (tracefs), which answers when the change is made.
  */
-static bool waits_for_tree(pid_t pid)
+static bool waits_for_fuse(pid_t pid)
 {
 	char at[64];
 
@@ -266,9 +268,12 @@ static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag
 	struct attach_program program;
 	int ret;
 
-	if (waits_for_tree(pid))
-		return calltap_diag_set(diag, -EBUSY, "process %d has made the change itself, by a file of the tree",
-					(int)pid);
+	if (waits_for_fuse(pid))
+		return calltap_diag_set(
+			diag, -EBUSY,
+			"process %d waited for a FUSE file system (calltap's own, if it wrote the change "
+			"there); the next change asks it again",
+			(int)pid);
 	attach_program_of(&program, pid);
 	session_name(session, name, sizeof(name));
 	options.session = name;
