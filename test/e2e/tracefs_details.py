@@ -271,6 +271,8 @@ def refused(case):
         tree.write("current_tracer", "function_graph\n")
         tree.refuses(errno.EINVAL, "options/funcgraph-retval", "1\n")
         expect(tree.read("options/funcgraph-retval") == "0\n", "it is on")
+        error = tree.read("error_log").rpartition("] funcgraph-retval: error: ")[2]
+        expect("leave tracing_thresh out" in error and "threshold" not in error and "  Command: 1\n" in error, error)
         tree.write("tracing_thresh", "0\n")
         tree.write("options/funcgraph-retval", "1\n")
         tree.refuses(errno.EINVAL, "tracing_thresh", "5\n")

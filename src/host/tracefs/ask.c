@@ -350,11 +350,13 @@ static int ask_set(struct tree_instance *instance, const struct tree_words *chan
 	return ret;
 }
 
-/* The part of a change, "key=value" or "key+=value", that the user wrote to the file: the value. */
-static const char *written_value(const char *change)
+/* What the user wrote to the file: the value of a change "key=value" or "key+=value", where nothing better is known. */
+static const char *written(const struct tree *tree, const char *change)
 {
 	const char *equals = strchr(change, '=');
 
+	if (tree->written)
+		return tree->written;
 	return equals ? equals + 1 : change;
 }
 
@@ -377,7 +379,7 @@ int ask_change(struct tree_instance *instance, const char *file, const struct tr
 		(void)ask_settings(instance); /* what was said last is kept when the session ends */
 		return 0;
 	}
-	errors_note(instance->tree, file, ret, diag.text, diag.input[0] ? diag.input : written_value(changes->list[0]),
-		    diag.column);
+	errors_note(instance->tree, file, ret, diag.text,
+		    diag.input[0] ? diag.input : written(instance->tree, changes->list[0]), diag.column);
 	return error_of(ret);
 }

@@ -483,7 +483,9 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t s
 	}
 	if (!ret) {
 		open->writer = fuse_req_ctx(req)->pid;
+		tracefs_of(req)->tree.written = text;
 		ret = open->row ? open->row->write(open, text, size) : control_write_option(open, text, size);
+		tracefs_of(req)->tree.written = NULL;
 	}
 	free(text);
 	if (ret < 0)

@@ -339,6 +339,7 @@ struct tree {
 	} symbols;
 	struct tree_error errors[TREE_ERRORS]; /* the newest ones, oldest first */
 	uint32_t error_count;
+	const char *written; /* what a file is being given just now; NULL = nothing, or its work is at FLUSH */
 	struct tree_profiler *profiler; /* NULL = it was never on */
 	struct tree_stacks *stacks;	/* likewise of the stack tracer */
 	bool over;			/* the top level's session has ended */
