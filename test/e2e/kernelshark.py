@@ -68,6 +68,11 @@ def recorded(case, tracer):
     return path
 
 
+def begun(row):
+    """The row without what tells how its call has ended."""
+    return row if row.event != "funcgraph_entry" else row._replace(text=row.text.rpartition("|")[2].rstrip(" ;{"))
+
+
 def same(case, path):
     """KernelShark's rows are those of `trace-cmd report`."""
     rows = shown(case, path)
@@ -77,7 +82,10 @@ def same(case, path):
     expect(len(rows) > 500 and got == wanted, f"{len(rows)} rows, {len(raw)} of trace-cmd; {list(((got - wanted) + (wanted - got)).items())[:5]}")
     # A function that ends by calling another one ends with it: two rows may differ in their text alone.
     others = collections.Counter(reported(case, path, "-O", "parent")) - collections.Counter(rows)
-    expect(not others, f"texts that KernelShark does not have: {list(others.items())[:3]}")
+    # Each reader decides by the next record that it sees of the CPU whether a call is shown whole, "name();", or as "name() {".
+    expect(sum(others.values()) <= len(rows) / 100, f"texts that KernelShark does not have: {list(others.items())[:3]}")
+    others = collections.Counter(map(begun, others.elements())) - collections.Counter(map(begun, rows))
+    expect(not others, f"calls that KernelShark does not have: {list(others.items())[:3]}")
     return rows
 
 
