@@ -2,12 +2,12 @@
 """Makes the kernel's text for the case tracefs-kernel-text: what a kernel prints in `trace`, by tracer and options.  Each line
 ends with a $, as by cat -E.
 
-    text.py [--work FOLDER]                 kernel-text.txt: the kernel of this Debian, text_init.sh
-    text.py [--work FOLDER] --suite SUITE   kernel-values.txt: the kernel of another suite (sid), values_init.sh
+    text.py [--work FOLDER]                 kernel-text.txt: the kernel of this Debian, text.sh
+    text.py [--work FOLDER] --suite SUITE   kernel-values.txt: the kernel of another suite (sid), values.sh
 
 A kernel runs in QEMU, without KVM, with busybox and the script in its first file system.  As root: packages come by apt.  Of
 another suite nothing is installed, and the system's own list of suites stays as it is: packages of it are only unpacked.
-Debian leaves out FUNCTION_GRAPH_RETVAL and FUNCTION_GRAPH_RETADDR: values_init.sh has the sets of options for them, of which
+Debian leaves out FUNCTION_GRAPH_RETVAL and FUNCTION_GRAPH_RETADDR: values.sh has the sets of options for them, of which
 it leaves out those that the kernel has not.
 """
 import argparse
@@ -80,8 +80,9 @@ def first_files(work, script):
     for folder in ("bin", "proc", "sys"):
         os.makedirs(os.path.join(root, folder), exist_ok=True)
     shutil.copy("/bin/busybox", os.path.join(root, "bin"))
-    shutil.copy(os.path.join(HERE, script), os.path.join(root, "init"))
+    shutil.copy(os.path.join(HERE, "init.sh"), os.path.join(root, "init"))
     os.chmod(os.path.join(root, "init"), 0o755)
+    shutil.copy(os.path.join(HERE, script), os.path.join(root, "script"))
     with open(os.path.join(root, "functions"), "w", encoding="utf-8") as file:
         file.write("\n".join(FUNCTIONS) + "\n")
     path = os.path.join(work, "initramfs")
@@ -99,7 +100,7 @@ def main():
     install(PACKAGES)
     suite = Suite(work, given.suite)
     said = run(["qemu-system-x86_64", "-m", "512", "-nographic", "-no-reboot", "-kernel", kernel_of(suite),
-                "-initrd", first_files(work, "values_init.sh" if given.suite else "text_init.sh"),
+                "-initrd", first_files(work, "values.sh" if given.suite else "text.sh"),
                 "-append", "console=ttyS0 quiet loglevel=3 panic=1 rdinit=/init"], stdin=subprocess.DEVNULL, capture_output=True, timeout=600).stdout.decode()
     text = said.replace("\r", "")
     text = text[text.index("@@@"):text.index("@@@ end")]

@@ -1,13 +1,5 @@
-#!/bin/busybox sh
-# The first program of the virtual machine in which `text.py --suite` runs: prints what the kernel shows of calls' arguments,
-# results and return addresses, with each option that it has.
-/bin/busybox --install -s /bin
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mkdir -p /dev
-mount -t devtmpfs devtmpfs /dev
-mount -t tracefs tracefs /sys/kernel/tracing
-cd /sys/kernel/tracing || exit 1
+# Run by init.sh for `text.py --suite`: prints what the kernel shows of calls' arguments, results and return addresses, with
+# each option that it has.
 echo "@@@ kernel $(uname -r)"
 echo > /data
 
@@ -16,13 +8,6 @@ work() {
 	[ -e /missing ]
 	echo word > /data
 	/bin/busybox ls -l /data > /dev/null
-}
-set_all() {
-	value=$1
-	shift
-	for option; do
-		case $option in no*) echo $((1 - value)) > "options/${option#no}";; *) echo "$value" > "options/$option";; esac
-	done
 }
 # Options that are about what is recorded, in one word with commas; each further word: more options that the text is shown with.
 record() {
@@ -59,5 +44,3 @@ record function_graph funcgraph-args,funcgraph-retval funcgraph-tail funcgraph-r
 record function_graph funcgraph-args,funcgraph-retaddr funcgraph-tail sym-addr
 record function_graph funcgraph-retaddr,funcgraph-retval funcgraph-tail
 record function_graph funcgraph-args,funcgraph-retaddr,funcgraph-retval funcgraph-tail funcgraph-retval-hex
-echo "@@@ end"
-poweroff -f

@@ -1,26 +1,13 @@
-#!/bin/busybox sh
-# The first program of the virtual machine in which text.py runs: prints the kernel's text of the same calls with each option.
-/bin/busybox --install -s /bin
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mkdir -p /dev
-mount -t devtmpfs devtmpfs /dev
-mount -t tracefs tracefs /sys/kernel/tracing
-cd /sys/kernel/tracing || exit 1
-
+# Run by init.sh for text.py: prints the kernel's text of the same calls with each option.
 work() { ls / > /dev/null; sleep 0.01; cat /proc/version > /dev/null; }
 # The text with these options, nothing of which is changed afterwards.
 show() {
 	name=$1
 	shift
-	for option; do
-		case $option in no*) echo 0 > "options/${option#no}";; *) echo 1 > "options/$option";; esac
-	done
+	set_all 1 "$@"
 	echo "@@@ $name $*"
 	head -n 26 trace
-	for option; do
-		case $option in no*) echo 1 > "options/${option#no}";; *) echo 0 > "options/$option";; esac
-	done
+	set_all 0 "$@"
 }
 record() {
 	echo nop > current_tracer
@@ -68,5 +55,3 @@ echo vfs_open > set_ftrace_filter
 echo vfs_open:stacktrace >> set_ftrace_filter
 record function_graph
 show function_graph
-echo "@@@ end"
-poweroff -f
