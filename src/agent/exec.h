@@ -29,7 +29,7 @@ enum exec_kind exec_file_kind(const char *path);
 /* The file can be opened for reading. */
 bool exec_file_opens(const char *path);
 
-/* What has become of a static program that is about to be executed. */
+/* The tool's answer to a thread that is about to execute a static program. */
 enum exec_hold {
 	EXEC_LEFT,    /* nobody is to hold it, or the tool does not */
 	EXEC_HELD,    /* the tool holds the thread that executes it */

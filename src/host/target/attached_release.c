@@ -361,7 +361,7 @@ static enum obstacle obstacle_of(int error)
 	}
 }
 
-/* Stopped once: -EAGAIN when something is in the way. */
+/* Stop all threads once, and let go if nothing is in the way; else -EAGAIN. */
 static int try_once(struct session *session, struct target *target, struct look *look)
 {
 	struct calltap_msg_released released = {0};

@@ -350,7 +350,10 @@ static int ask_set(struct tree_instance *instance, const struct tree_words *chan
 	return ret;
 }
 
-/* What the user wrote to the file: the value of a change "key=value" or "key+=value", where nothing better is known. */
+/*
+ * The Command of error_log: the text that a file is being given; when its work is done later, the value of the change
+ * "key=value" or "key+=value".
+ */
 static const char *written(const struct tree *tree, const char *change)
 {
 	const char *equals = strchr(change, '=');
@@ -363,6 +366,7 @@ static const char *written(const struct tree *tree, const char *change)
 int ask_change(struct tree_instance *instance, const char *file, const struct tree_words *changes)
 {
 	struct calltap_diag diag = {.column = -1};
+	struct tree_text sentence = {0};
 	int ret;
 
 	if (!changes->count)
@@ -379,7 +383,9 @@ int ask_change(struct tree_instance *instance, const char *file, const struct tr
 		(void)ask_settings(instance); /* what was said last is kept when the session ends */
 		return 0;
 	}
-	errors_note(instance->tree, file, ret, diag.text,
+	limits_add_sentence(&sentence, diag.text);
+	errors_note(instance->tree, file, ret, sentence.failed ? diag.text : sentence.bytes,
 		    diag.input[0] ? diag.input : written(instance->tree, changes->list[0]), diag.column);
+	tree_text_clear(&sentence);
 	return error_of(ret);
 }

@@ -4,8 +4,6 @@
  *
  * Context: host.
  */
-#include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,44 +18,12 @@ static void forget_oldest(struct tree *tree)
 	memmove(&tree->errors[0], &tree->errors[1], --tree->error_count * sizeof(tree->errors[0]));
 }
 
-/* What the session's sentences name after options and settings, and the tree after its files. */
-static const struct {
-	const char *setting, *file;
-} names[] = {
-	{"--threshold", "tracing_thresh"}, {"threshold", "tracing_thresh"},   {"max-depth", "max_graph_depth"},
-	{"graph", "set_graph_function"},   {"no-graph", "set_graph_notrace"},
-};
-
-static bool is_of_word(char c)
-{
-	return isalnum((unsigned char)c) || c == '-' || c == '_';
-}
-
-/* Add a sentence of the session's, in the tree's words. */
-static void add_sentence(struct tree_text *lines, const char *sentence)
-{
-	while (*sentence) {
-		size_t length = 1;
-		const char *word = NULL;
-
-		while (is_of_word(sentence[0]) && is_of_word(sentence[length]))
-			length++;
-		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-			if (strlen(names[i].setting) == length && !memcmp(names[i].setting, sentence, length))
-				word = names[i].file;
-		tree_text_add(lines, word ? word : sentence, word ? strlen(word) : length);
-		sentence += length;
-	}
-}
-
 int errors_note(struct tree *tree, const char *file, int error, const char *text, const char *command, int at)
 {
 	struct tree_text lines = {0};
 	size_t length = strcspn(command, "\n");
 
-	tree_text_format(&lines, "%s: error: ", file);
-	add_sentence(&lines, text && text[0] ? text : strerror(-error));
-	tree_text_string(&lines, "\n  Command: ");
+	tree_text_format(&lines, "%s: error: %s\n  Command: ", file, text && text[0] ? text : strerror(-error));
 	tree_text_add(&lines, command, length);
 	tree_text_string(&lines, "\n           ");
 	tree_text_fill(&lines, ' ', at > 0 && (size_t)at <= length ? (size_t)at : 0);

@@ -4,6 +4,7 @@
  * The kernel keeps them whatever the tracer is, and a session refuses them with another one.  So they are the session's
  * while its tracer is function_graph, and the tree's else.  Context: host.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,46 @@ const char *const limits_keys[TREE_LIMITS] = {[TREE_DEPTH] = "max-depth",
 					      [TREE_THRESHOLD] = "threshold",
 					      [TREE_GRAPH] = "graph",
 					      [TREE_NOGRAPH] = "no-graph"};
+
+/* The tree's files by which the limits are set. */
+static const char *const limit_files[TREE_LIMITS] = {
+	[TREE_DEPTH] = "max_graph_depth",
+	[TREE_THRESHOLD] = "tracing_thresh",
+	[TREE_GRAPH] = "set_graph_function",
+	[TREE_NOGRAPH] = "set_graph_notrace",
+};
+
+static bool is_of_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '-' || c == '_';
+}
+
+/* The file by which the setting, or option, of that name is set; NULL: it is no limit. */
+static const char *file_of(const char *name, size_t length)
+{
+	size_t dashes = length > 2 && !memcmp(name, "--", 2) ? 2 : 0;
+
+	for (size_t i = 0; i < TREE_LIMITS; i++)
+		if (strlen(limits_keys[i]) == length - dashes &&
+		    !memcmp(limits_keys[i], name + dashes, length - dashes))
+			return limit_files[i];
+	return NULL;
+}
+
+void limits_add_sentence(struct tree_text *out, const char *sentence)
+{
+	while (*sentence) {
+		size_t length = 1;
+		const char *file;
+
+		while (is_of_word(sentence[0]) && is_of_word(sentence[length]))
+			length++;
+		file = file_of(sentence, length);
+		tree_text_add(out, file ? file : sentence, file ? strlen(file) : length);
+		sentence += length;
+	}
+	tree_text_add(out, "", 1); /* the NUL */
+}
 
 int limits_read(struct tree_instance *instance, enum tree_limit limit, struct tree_words *out)
 {

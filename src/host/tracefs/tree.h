@@ -382,6 +382,8 @@ int limits_change(struct tree_instance *instance, const char *file, enum tree_li
 /* Change the tracer, and give or take the limits with it. */
 int limits_tracer(struct tree_instance *instance, const char *tracer) __attribute__((warn_unused_result));
 extern const char *const limits_keys[TREE_LIMITS];
+/* Add a sentence of the session's, and a NUL, with the limits' files in place of their settings. */
+void limits_add_sentence(struct tree_text *out, const char *sentence);
 
 /* catalog_read.c: the functions of the session. */
 struct tree_function {
