@@ -46,12 +46,28 @@ struct agent_sites {
 	uint32_t count;
 	bool waits;	  /* nothing is written yet: APPLY writes the sites */
 	bool second;	  /* another plan has the same sites, and their pages */
+	bool torn;	  /* a fork came while the sites were written: some are, and some are not */
 	uint64_t near_lo; /* around the object's sites */
 	uint64_t near_hi;
 	uint64_t identity; /* of the object, which may have gone; 0 = it cannot go */
 	/* Sites from there on lie in blocks, which other plans of the object share. */
 	uint32_t block_first;
 	struct patch_region blocks;
+};
+
+enum agent_plan_state {
+	AGENT_PLAN_NONE,
+	AGENT_PLAN_PREPARED, /* the program's text is not written to */
+	AGENT_PLAN_WRITTEN,  /* the sites are being written */
+};
+
+/* The plan that the control thread carries out.  In one page: a fork copies these words in the order of their stores.
+ */
+struct agent_open_plan {
+	_Alignas(64) uint32_t state; /* enum agent_plan_state */
+	uint32_t sites_count;	     /* of struct agent, before the plan */
+	uint32_t heads_count;
+	uint64_t region; /* of an earlier plan that is carried out again; the plan's, once it is written; 0 = none */
 };
 
 /* The heads of an object's functions that no compiler has prepared, and the region of their blocks. */
@@ -154,6 +170,7 @@ struct agent {
 	int stat_fd; /* in that table, too, from the tool: the process' stat file of /proc; -1 = none came */
 	struct patch_poker poker;
 	uint32_t forked;	/* this process is a fork of a traced one */
+	uint32_t process;	/* of the last SETUP, which may have been the parent's */
 	uint32_t ready;		/* futex word, counted up: threads that wait for the tool may go on */
 	uint32_t hold;		/* futex word, enum agent_hold */
 	uint32_t holds;		/* how often a thread was held in dlopen */
@@ -213,6 +230,7 @@ struct agent {
 	bool fronts_led; /* heads of a static program's functions lead to the agent, which is to give them back */
 	bool musl;	 /* libc is musl's */
 	bool no_blocks;	 /* threads have no thread-local memory for the agent */
+	struct agent_open_plan open;
 	struct agent_sites sites[PROBE_REGIONS];
 	struct agent_heads heads[PROBE_REGIONS];
 	uint32_t heads_count;
@@ -353,6 +371,18 @@ void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct callta
 /* Write the sites of a plan that waited, all threads being stopped. skips: sites that a thread is within. */
 int agent_plan_write(struct agent_sites *kept, const struct patch_skips *skips, struct patch_result *result)
 	__attribute__((warn_unused_result));
+
+/*
+ * plans.c: a plan is carried out from here on; its sites in the program's text are written from here on, and are all
+ * known; it is carried out.
+ */
+void agent_plan_begin(const struct calltap_msg_plan *plan);
+void agent_plan_writes(uint64_t region);
+void agent_plan_end(void);
+/* A new control thread: of a plan that was being carried out at the fork, keep nothing, or what the text leads to. */
+void agent_plan_settle(void);
+/* Tell the tool which plans this process has (PLANS). */
+int agent_plans_tell(void) __attribute__((warn_unused_result));
 
 /* apply.c: carry an APPLY out, whose size is right. */
 void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_apply_done *done);

@@ -102,6 +102,7 @@ static int control_main(void *own_files)
 	agent.socket = -1;
 	agent.stat_fd = -1;
 	patch_poker_open(&agent.poker);
+	agent_plan_settle();
 	if (agent.attached)
 		prepare_attached();
 	else if (agent.calls_in)

@@ -129,7 +129,10 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 	/* Sites in blocks lie in the agent's own memory: writing them need not wait until all threads are stopped. */
 	if (plan->live == CALLTAP_PLAN_FRESH || agent.poker.mem_fd >= 0)
 		ret = write_in_blocks(sites_of(result->region.lo));
-	return ret || plan->live != CALLTAP_PLAN_FRESH ? ret : write_text(result, sites_of(result->region.lo), NULL);
+	if (ret || plan->live != CALLTAP_PLAN_FRESH)
+		return ret;
+	agent_plan_writes(result->region.lo);
+	return write_text(result, sites_of(result->region.lo), NULL);
 }
 
 /* How far an object was looked at. */
@@ -294,6 +297,7 @@ void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct callta
 	agent_plan_refuse(plan, ret ? ret : -EINVAL, done);
 	if (ret)
 		return;
+	agent_plan_begin(plan);
 	if (plan_is_sane(plan, memory.sites, (const struct calltap_site *)memory.rest, &gone)) {
 		done->error = plan->block_sites ? agent_heads_take(plan, memory.rest, memory.rest_size) : 0;
 		if (!done->error)
@@ -306,6 +310,7 @@ void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct callta
 	}
 	if (!kept)
 		sys_munmap((void *)memory.sites, memory.sites_room);
+	agent_plan_end();
 	done->region = result.region.lo;
 	done->patched = result.patched;
 	done->failed = result.failed;

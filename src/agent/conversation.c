@@ -67,6 +67,8 @@ static int say_hello(void)
 				.clock_hz = arch_clock_hz(),
 				.image_id = agent.image_id,
 				.key = agent_session_key(),
+				.process = agent.process,
+				.plans = agent.forked && !agent.is_successor ? agent.sites_count : 0,
 			},
 	};
 
@@ -99,6 +101,7 @@ static int answer_clock(const struct calltap_msg *clock)
 static void begin_recording(const struct calltap_msg_setup *setup)
 {
 	agent.emulated = setup->emulated;
+	agent.process = setup->process;
 	if (agent.emulated) {
 		agent_main_stack_note(true);
 		agent_threads_note();
@@ -342,6 +345,8 @@ int agent_conversation_begin(void)
 		ret = say_hello();
 	if (agent.is_successor)
 		return ret;
+	if (!ret && agent.forked)
+		ret = agent_plans_tell();
 	if (!ret && agent.attached)
 		ret = agent_leftovers_release();
 	if (!ret)

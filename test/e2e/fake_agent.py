@@ -164,6 +164,28 @@ def lies(chance):
         fail(f"only {plans} plans were sent")
 
 
+def forked_plans(chance):
+    """Children that claim to have plans: too many, not all, none that there is; a PLANS that nobody waits for."""
+    for promised, said in ((1, wire.had_plans([])), (1, wire.had_plans([(0, 0, 0, 0)] * 2)), (1, wire.had_plans([(0, 0, 0, 0)], count=2)),
+                           ((1 << 32) - 1, None), (2, wire.message(wire.HAD_PLANS, b"")), (0, wire.had_plans([(0, 0, 0, 0)])),
+                           (1, wire.message(wire.GO))):
+        connection, key = fresh()
+        wire.send(connection, wire.hello(key, wire.FORKED, plans=promised))
+        if said:
+            wire.send(connection, said)
+        while wire.receive(connection)[0]:
+            if promised:
+                fail(f"a child that promised {promised} plans and said {said!r} is answered")
+    for _ in range(20):
+        connection, key = fresh()
+        wire.send(connection, wire.hello(key, wire.FORKED, plans=128))
+        wire.send(connection, wire.had_plans([tuple(chance.getrandbits(bits) for bits in (chance.choice((2, 8, 64)), 64, 64, 32))
+                                              for _ in range(128)]))
+        if wire.kind_of(wire.receive(connection)[0]) != wire.SETUP:
+            fail("no SETUP after all plans")
+        connection.close()
+
+
 def descriptors(_):
     """Descriptors that nobody asked for."""
     connection, key = fresh()
@@ -243,7 +265,7 @@ def lingering(_):
 
 
 MANNERS = {function.__name__: function for function in
-           (garbage, hellos, kinds, clocks, foreigners, counts, lies, descriptors, scribble, deaf, crowd, lingering)}
+           (garbage, hellos, kinds, clocks, foreigners, counts, lies, forked_plans, descriptors, scribble, deaf, crowd, lingering)}
 
 
 def main():

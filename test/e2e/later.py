@@ -1,5 +1,6 @@
 """Functions that are chosen while a program runs, and that no choice before had: their heads are led in a stop of all
 threads.  Stock functions above all; compiled sites that a recording left out come the same way."""
+import collections
 import contextlib
 import json
 import os
@@ -178,6 +179,79 @@ def unheard_told(case):
     expect(trace.info["unheard"].startswith(f"1 forked child: process {child}"), f"{trace.info}")
 
 
+class Storm:
+    """test/prog/forkstorm.c under record: it forks without pause while functions are switched on, and says how often each
+    process has called them after that."""
+
+    def __init__(self, case, sites, *options):
+        self.case, self.calls = case, {}
+        program = case.program("forkstorm.c", sites=sites, flags=["-pthread"])
+        with contextlib.ExitStack() as stack:
+            self.process = Process(case.record_command([program], options), cwd=case.folder, text=True,
+                                   bufsize=1, env=case.environment(False), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True)
+            stack.callback(stop, self.process)
+            self.pid = int(self.process.stdout.readline().split()[1])
+            self.ending = stack.pop_all()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ending.close()
+
+    def tell(self, command):
+        self.process.stdin.write(command + "\n")
+        return self.process.stdout.readline().strip()
+
+    def round(self, leaf, *changes):
+        """Children are forked while these changes are made; then each process calls the leaf.  The number of processes."""
+        self.tell("storm")
+        for words in changes:
+            calltap(self.case, "set", self.pid, *words)
+        self.tell("calm")
+        line, count = self.tell(f"call {leaf}"), 0
+        while line != "called":
+            pid, calls = map(int, line.split())
+            self.calls[pid, f"leaf_{leaf}"] = calls
+            line, count = self.process.stdout.readline().strip(), count + 1
+        return count
+
+    def end(self):
+        self.process.stdin.write("end\n")
+        printed, said = self.process.communicate(timeout=60)
+        expect(printed == "all was well\n", f"the program printed {printed!r}: {said}")
+        expect(self.process.returncode == 0, f"exit status {self.process.returncode}: {said}")
+        return said
+
+
+def calls_by_process(case):
+    """Calls of leaves in the trace, by process and function."""
+    found = collections.Counter()
+    for line in map(json.loads, case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"]).stdout.splitlines()):
+        if line["ev"] in ("enter", "call") and line["fn"].startswith("leaf_"):
+            found[line["pid"], line["fn"]] += 1
+    return found
+
+
+def storm(*options, changes, calls=8, sites=True):
+    """Children that are forked in the midst of a change have all calls recorded that come after the change."""
+    def test(case):
+        case.need_native("attaching")
+        case.need_feature("ptrace")
+        case.as_it_is = True
+        with Storm(case, sites, "-b", "16K", *options) as program:
+            children = sum(program.round(leaf, *changes(f"leaf_{leaf}")) - 1 for leaf in range(calls))
+            said = program.end()
+        expect(children > 2 * calls, f"only {children} children were forked")
+        expect("did not learn" not in said, said)
+        found = calls_by_process(case)
+        wrong = {key: (found[key], made) for key, made in program.calls.items() if found[key] != made}
+        expect(not wrong and found.keys() <= program.calls.keys(),
+               f"of {len(program.calls)} processes' calls {len(wrong)} are wrong (pid, function: recorded, made): {wrong}: {said}")
+    return test
+
+
 class Recorded(Program):
     """attachee.c under record, by its stock functions or its sites."""
 
@@ -278,4 +352,13 @@ SINGLE = {
     "later-unheard-told": unheard_told,
     "later-unheard-stopped": unheard_and(signal.SIGSTOP),
     "later-unheard-killed": unheard_and(signal.SIGKILL),
+    # Functions that had no stub: plans and a stop of all threads.
+    "later-forked-meanwhile": storm("-l", "tick", changes=lambda leaf: ([f"trace+={leaf}"],)),
+    # The same by heads and blocks.
+    "later-forked-meanwhile-stock": storm("-l", "tick", "--stock", "auto", changes=lambda leaf: ([f"trace+={leaf}"],), calls=4, sites=False),
+    # Another batch, and a choice that is taken back and made again.
+    "later-forked-meanwhile-twice": storm("-l", "tick", changes=lambda leaf: ([f"trace+={leaf}"], [f"notrace={leaf}"], ["notrace="]), calls=4),
+    # Stubs of another kind for functions that have some.
+    "later-forked-meanwhile-kinds": storm("-l", "tick", "-l", "leaf_*", changes=lambda leaf: (["max-depth=3"], ["max-depth=", "tracer=function"], ["tracer=function_graph"]), calls=4),
+    "later-forked-meanwhile-off-and-on": storm("-l", "tick", "-l", "leaf_*", changes=lambda leaf: (["tracing=off"], ["tracing=on"]), calls=4),
 }

@@ -11,6 +11,7 @@ import time
 
 PAGE = 4096
 HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT, SWITCH_DONE, DETACHED, CLOCK_TOLD = range(1, 9)
+HAD_PLANS = 17
 SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH, CLOCK = range(32, 40)
 FORKED = 1
 HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "include", "calltap", "abi", "control.h")
@@ -30,9 +31,15 @@ def message(kind, body=b"", size=None):
     return struct.pack("<II", kind, 8 + len(body) if size is None else size) + body
 
 
-def hello(key, flags=0, version=VERSION, machine=MACHINE, exe=EXE):
-    return message(HELLO, struct.pack("<8I5Q", version, flags, os.getpid(), os.getpid(), os.getppid(), PAGE, machine, 64,
-                                      1, time.monotonic_ns(), 0, os.getpid(), key) + exe)
+def hello(key, flags=0, version=VERSION, machine=MACHINE, exe=EXE, plans=0):
+    return message(HELLO, struct.pack("<8I5Q2I", version, flags, os.getpid(), os.getpid(), os.getppid(), PAGE, machine, 64,
+                                      1, time.monotonic_ns(), 0, os.getpid(), key, 0, plans) + exe)
+
+
+def had_plans(plans, count=None):
+    """PLANS of a forked child: (plan, region, blocks, flags) each."""
+    body = b"".join(struct.pack("<3Q2I", *plan, 0) for plan in plans)
+    return message(HAD_PLANS, struct.pack("<II", len(plans) if count is None else count, 0) + body)
 
 
 def clock_told(ticks, monotonic_ns):

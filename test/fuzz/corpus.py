@@ -117,6 +117,7 @@ def traces():
 # Messages (include/calltap/abi/control.h).
 
 HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT, CLOCK_TOLD = 1, 2, 3, 4, 5, 8
+HAD_PLANS = 17
 SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH, CLOCK = 32, 33, 34, 35, 36, 37, 38, 39
 
 
@@ -124,9 +125,13 @@ def message(kind, body=b""):
     return struct.pack("<II", kind, 8 + len(body)) + body
 
 
-def hello(flags=0, version=ABI_VERSION, key=0, machine=62, exe=b"/bin/true\0"):
-    return message(HELLO, struct.pack("<8I5Q", version, flags, 100, 100, 1, PAGE, machine, 64, 12345, 1, 0,
-                                      0x1122334455667788, key) + exe)
+def hello(flags=0, version=ABI_VERSION, key=0, machine=62, exe=b"/bin/true\0", plans=0):
+    return message(HELLO, struct.pack("<8I5Q2I", version, flags, 100, 100, 1, PAGE, machine, 64, 12345, 1, 0,
+                                      0x1122334455667788, key, 0, plans) + exe)
+
+
+def had_plans(*plans):
+    return message(HAD_PLANS, struct.pack("<II", len(plans), 0) + b"".join(struct.pack("<3Q2I", *plan, 0) for plan in plans))
 
 
 def clock_told(ticks, ns):
@@ -194,6 +199,8 @@ def host():
     write("host", "starved", b"\0" + greeting + say(objects_end()) + scribble(0, 16, struct.pack("<IIII", 1, 1, 1, 0)) +
           scribble(0, 64, struct.pack("<16I", *range(2, 18))) + DRAIN + DRAIN)
     write("host", "fork", b"\1" + planned + CONNECT + say(hello(flags=1)) + filled + switch(0) + END + switch(1) + DRAIN)
+    write("host", "fork-with-plans", b"\1" + planned + CONNECT + say(hello(flags=1, plans=2)) + say(had_plans((0, 0x70000000, 0, 0))) +
+          say(had_plans((1, 0x71000000, 0x72000000, 3))) + filled + say(plan_done(0)) + DRAIN + END)
     write("host", "exec", b"\0" + greeting + END + CONNECT + say(hello()) + say(hello()))
     write("host", "wrong-version", b"\0" + say(hello(version=1)))
     write("host", "wrong-machine", b"\0" + say(hello(machine=243)) + END)

@@ -169,7 +169,7 @@ static long fake_send(const struct calltap_msg *message, size_t size)
 {
 	fuzz_expect(size >= sizeof(*message) && message->size == size && size <= CALLTAP_MSG_MAX,
 		    "what the agent says is well formed");
-	fuzz_expect(message->type >= CALLTAP_MSG_HELLO && message->type <= CALLTAP_MSG_HEADS_DONE,
+	fuzz_expect(message->type >= CALLTAP_MSG_HELLO && message->type <= CALLTAP_MSG_PLANS,
 		    "the agent says what an agent may say");
 	fuzz_taken |= message->type == CALLTAP_MSG_OBJECTS_END; /* SETUP was good */
 	return (long)size;

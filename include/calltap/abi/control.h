@@ -18,11 +18,12 @@
  *
  * The messages from OBJECT on come again when the set of objects changes (dlopen, dlclose): the agent raises
  * calltap_arena.request and the board's doorbell, and the tool answers with RESCAN.  A fork's child sends HELLO with
- * CALLTAP_HELLO_FORKED and gets SETUP and GO: its text is patched already.  At any time the tool may send ARENA;
- * SWITCH, which the agent answers by SWITCH_DONE; CLOCK, also before SETUP, which it answers by CLOCK_TOLD; and SET,
- * TABLES and TRIGGERS, which have no answer.  The agent answers HANDLERS and HANDLERS_WAIT by HANDLERS_DONE, INSTANCE
- * by INSTANCE_DONE, PROGRAMS by PROGRAMS_DONE, and DETACH by DETACHED when the text is as it was; then the connection
- * ends.  Either side takes an unknown type or a wrong size as the end of the connection.
+ * CALLTAP_HELLO_FORKED, and PLANS as long as it has not told `plans` of them; it gets SETUP and GO, for its text is
+ * patched already.  Plans that it lacks come in front of GO, with an APPLY where one has to be.  At any time the tool
+ * may send ARENA; SWITCH, which the agent answers by SWITCH_DONE; CLOCK, also before SETUP, which it answers by
+ * CLOCK_TOLD; and SET, TABLES and TRIGGERS, which have no answer.  The agent answers HANDLERS and HANDLERS_WAIT by
+ * HANDLERS_DONE, INSTANCE by INSTANCE_DONE, PROGRAMS by PROGRAMS_DONE, and DETACH by DETACHED when the text is as it
+ * was; then the connection ends.  Either side takes an unknown type or a wrong size as the end of the connection.
  *
  * A process that the tool attached to runs meanwhile (CALLTAP_HELLO_ATTACHED):
  *
@@ -54,7 +55,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 23u
+#define CALLTAP_ABI_VERSION 24u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -80,6 +81,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_UNWINDERS_TOLD = 14,
 	CALLTAP_MSG_HEADS_DONE = 15,
 	CALLTAP_MSG_PROGRAMS_DONE = 16,
+	CALLTAP_MSG_PLANS = 17,
 
 	CALLTAP_MSG_SETUP = 32,
 	CALLTAP_MSG_PLAN = 33,
@@ -134,7 +136,10 @@ struct calltap_msg_hello {
 	uint64_t clock_hz;     /* ticks a second; 0 = the CPU does not say */
 	uint64_t image_id;     /* random per process image, kept over fork */
 	uint64_t key;	       /* KEY of CALLTAP_SESSION */
-	char exe[]; /* path of the program as the target sees it, NUL-terminated; "" = not known, or forked */
+	uint32_t
+		process; /* CALLTAP_HELLO_FORKED: of the SETUP that this process, or one that it comes from, had last */
+	uint32_t plans;	 /* CALLTAP_HELLO_FORKED: that PLANS will tell of */
+	char exe[];	 /* path of the program as the target sees it, NUL-terminated; "" = not known, or forked */
 };
 
 /* The target's clock and the time, for a tool that cannot read that clock itself. */
@@ -182,7 +187,7 @@ struct calltap_msg_setup {
 	uint32_t dormant;	  /* 1: nothing to trace in this image, the agent lets go */
 	uint32_t emulated;	  /* CALLTAP_EMULATED*, 0 = no emulator runs the process */
 	uint32_t flags;		  /* CALLTAP_SETUP_* */
-	uint32_t reserved;
+	uint32_t process;	  /* the tool's number of the process; a forked child's HELLO brings it */
 };
 
 struct calltap_msg_arena {
@@ -286,6 +291,28 @@ struct calltap_msg_handlers_done {
 	struct calltap_msg head;
 	int32_t error;
 	uint32_t reserved;
+};
+
+#define CALLTAP_HAD_WAITS 1u /* the sites wait for APPLY */
+#define CALLTAP_HAD_TORN  2u /* the fork came while the sites were written: some are, and some are not */
+
+/* A plan that a forked child has, as its parent had it at the fork. */
+struct calltap_had_plan {
+	uint64_t plan_id;
+	uint64_t region; /* address of the stub region */
+	uint64_t blocks; /* of the region of blocks, 0 = none */
+	uint32_t flags;	 /* CALLTAP_HAD_* */
+	uint32_t reserved;
+};
+
+#define CALLTAP_PLANS_MAX 128u /* plans in one message */
+
+/* Which plans a forked child has.  The number of a plan is that of the process which the HELLO names. */
+struct calltap_msg_plans {
+	struct calltap_msg head;
+	uint32_t count;
+	uint32_t reserved;
+	struct calltap_had_plan plans[]; /* size is in head */
 };
 
 /*
@@ -557,7 +584,9 @@ struct calltap_msg_fault {
 	char text[124];
 };
 
-_Static_assert(sizeof(struct calltap_msg_hello) == 80, "ABI");
+_Static_assert(sizeof(struct calltap_msg_hello) == 88, "ABI");
+_Static_assert(sizeof(struct calltap_had_plan) == 32, "ABI");
+_Static_assert(sizeof(struct calltap_msg_plans) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_clock_told) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_objects_end) == 16 + 8 * CALLTAP_HOOKS_MAX, "ABI");
 _Static_assert(sizeof(struct calltap_msg_setup) == 56, "ABI");

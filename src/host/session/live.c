@@ -160,15 +160,6 @@ int live_apply(const struct session *session, struct target *target, const struc
 	return map->generation != session->images.generation ? live_catch_up(target, map) : 0;
 }
 
-int live_apply_all(const struct session *session, struct target *target)
-{
-	int ret = 0;
-
-	for (uint32_t i = 0; i < target->map_count && !ret; i++)
-		ret = live_apply(session, target, &target->maps[i]);
-	return ret;
-}
-
 int live_answer(struct session *session, struct target *target, const struct calltap_msg_switch_done *done)
 {
 	if (!target->owed.switches || done->switched + (uint64_t)done->failed > CALLTAP_SWITCH_MAX)
@@ -210,6 +201,7 @@ int live_turn_begin(struct session *session)
 void live_turn_end(struct session *session)
 {
 	session->steering.busy = false;
+	forked_turn_ends(session);
 	pthread_cond_broadcast(&session->answered);
 	if (attachees_are_due(session))
 		eventfd_write(session->endpoint.drained_fd, 1); /* the server thread begins with the next */

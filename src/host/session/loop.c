@@ -120,6 +120,7 @@ void session_serve(struct session *session)
 			session_handle(session, events[i].data.ptr);
 		targets_end_silent(session);
 		additions_go_on(session);
+		forked_go_on(session);
 		attachees_go_on(session);
 		more = session->command || attachees_are_due(session) || targets_left(session) || guests_any(session) ||
 		       strays_may_come(session);

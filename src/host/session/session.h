@@ -313,8 +313,6 @@ int live_catch_up(struct target *target, const struct target_map *map) __attribu
 /* Switch in an object that was just patched what has been switched in the session since its plan was sent. */
 int live_apply(const struct session *session, struct target *target, const struct target_map *map)
 	__attribute__((warn_unused_result));
-/* live_apply() for all objects of a forked child, whose text is its parent's of some time ago. */
-int live_apply_all(const struct session *session, struct target *target) __attribute__((warn_unused_result));
 int live_answer(struct session *session, struct target *target, const struct calltap_msg_switch_done *done)
 	__attribute__((warn_unused_result));
 

@@ -202,7 +202,7 @@ static int op_set(void *context, const struct setting_change *list, size_t count
 	}
 	ret = change_settings(instance, sorted, count, values, diag);
 	live_turn_end(session);
-	if (!ret && !turns_off(list, count))
+	if ((!ret || ret == -ETIMEDOUT) && !turns_off(list, count))
 		strays_call(session);
 	session_unlock(session);
 	free(sorted);

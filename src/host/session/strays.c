@@ -32,6 +32,7 @@
 #define STOPPED_MS  1000	/* where the child is stopped, or sleeps in vfork() */
 #define MET_NS	    2000000000u /* for the child's agent to call in then */
 #define MET_STEP_NS 1000000
+#define CAUGHT_UP_S 5 /* for a child that has called in to be given what it lacks */
 #define KCMP_VM	    1
 
 /* The environment that the process was started with: its own copy may have changed, ours is still there. */
@@ -290,6 +291,19 @@ static bool follows_forks(const struct session *session)
 	return !session->options->no_fork && !session->options->clears && !session->emulated && !session->placing;
 }
 
+/* Until children that have called in have all that was changed; one that cannot is told of when its calls are missing.
+ */
+static void await_forked(struct session *session)
+{
+	struct timespec until;
+	int error = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += CAUGHT_UP_S;
+	while (!error && forked_any_behind(session) && !session->ending.letting_go)
+		error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
+}
+
 void strays_call(struct session *session)
 {
 	struct related *all = follows_forks(session) ? calloc(1, sizeof(*all)) : NULL;
@@ -307,12 +321,16 @@ void strays_call(struct session *session)
 		int ret = 0;
 
 		session_unlock(session);
-		add_children(all, pid);
 		if (!asked && strays_has_board(session, pid) && !shares_memory(pid, all->list[i].parent))
 			ret = call_in(session, pid, &why);
 		session_lock(session);
 		if (ret && ret != -ESRCH)
 			note_deaf(session, pid, ret, &why);
+		/* Children that it has from then on have all that it has. */
+		await_forked(session);
+		session_unlock(session);
+		add_children(all, pid);
+		session_lock(session);
 	}
 	(void)!live_wait(session); /* who does not answer in time does so when it goes on */
 	free(all);

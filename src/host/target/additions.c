@@ -20,10 +20,16 @@
  * Can the target be given more functions?  An emulator's threads cannot be stopped where their program would be; and
  * on other CPUs a jump may be several instructions, of which no thread that stands within can be moved yet.
  */
+bool additions_can_stop(const struct session *session, const struct target *target)
+{
+	return !session->emulated && session->machine->id == EM_X86_64 && live_can_be_told(target) &&
+	       target_head(target) && !target->had.fixed;
+}
+
+/* A forked child that is behind is given all it lacks by itself (forked.c). */
 static bool can_be_extended(const struct session *session, const struct target *target)
 {
-	return !session->emulated && session->machine->id == EM_X86_64 && target->settled && live_can_be_told(target) &&
-	       target_head(target);
+	return additions_can_stop(session, target) && target->settled && !target->behind;
 }
 
 /*
@@ -79,7 +85,7 @@ static bool has_map(const struct target *target, const struct target_map *place,
 }
 
 /* Maps of additions beside those of their objects; an object that had no sites gets its plan later, too. */
-static int add_maps(struct target *target)
+int additions_add_maps(struct target *target)
 {
 	uint32_t count = target->map_count;
 	int ret = 0;
@@ -118,7 +124,7 @@ int additions_decide(struct session *session)
 		ret = images_extend(&session->images);
 	for (struct target *target = session->targets; target && !ret; target = target->next)
 		if (can_be_extended(session, target))
-			ret = add_maps(target);
+			ret = additions_add_maps(target);
 	return ret;
 }
 

@@ -39,6 +39,7 @@ union message {
 	struct calltap_msg_handlers_done handlers_done;
 	struct calltap_msg_instance_done instance_done;
 	struct calltap_msg_programs_done programs_done;
+	struct calltap_msg_plans plans;
 	char bytes[CALLTAP_MSG_MAX];
 };
 
@@ -84,26 +85,11 @@ void target_destroy(struct target *target)
 {
 	forget_report(target);
 	free(target->maps);
+	free(target->had.list);
 	free(target->exe);
 	if (target->socket >= 0)
 		close(target->socket);
 	free(target);
-}
-
-/* The process that a fork's child came from: of the same image, by preference its parent. */
-static struct target *forked_from(struct session *session, const struct target *child,
-				  const struct calltap_msg_hello *hello)
-{
-	struct target *found = NULL;
-
-	for (struct target *other = session->targets; other; other = other->next) {
-		if (other == child || !other->greeted || other->image_id != hello->image_id)
-			continue;
-		found = other;
-		if ((uint32_t)other->pid == hello->ppid)
-			break;
-	}
-	return found;
 }
 
 static void number_process(struct session *session, struct target *target, const struct calltap_msg_hello *hello,
@@ -126,19 +112,6 @@ static void number_process(struct session *session, struct target *target, const
 			target->row.parent = other->index;
 	if (origin)
 		target->row.parent = origin->index;
-}
-
-/* A forked child has its parent's objects, patched as they were. */
-static int inherit_maps(struct target *target, const struct target *parent)
-{
-	if (!parent || !parent->map_count)
-		return 0;
-	target->maps = calloc(parent->map_count, sizeof(*target->maps));
-	if (!target->maps)
-		return -ENOMEM;
-	target->map_count = parent->map_count;
-	memcpy(target->maps, parent->maps, parent->map_count * sizeof(*target->maps));
-	return 0;
 }
 
 /* Does the session follow this process at all? */
@@ -195,6 +168,7 @@ static int send_setup(struct session *session, struct target *target, uint32_t r
 		.dormant = !rings,
 		.emulated = session->emulated ? CALLTAP_EMULATED : 0,
 		.flags = tables_flags(first),
+		.process = target->index,
 	};
 	int fds[3] = {session->board_fd, -1, -1}, ret;
 	char stat[64];
@@ -218,7 +192,7 @@ static int send_setup(struct session *session, struct target *target, uint32_t r
 	return ret;
 }
 
-static int send_go(struct session *session, struct target *target)
+int target_go(struct session *session, struct target *target)
 {
 	const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)};
 	bool fresh = session->emulated && target->row.start != CALLTAP_START_FORK;
@@ -252,12 +226,13 @@ static int greet_again(struct session *session, struct target *target, const str
 	known->owed.plans = 0;
 	live_forgive(session, known);
 	forget_report(known);
+	forked_is_back(known);
 	known->shares[0]->arenas[0].request_seen = __atomic_load_n(&target_head(known)->request, __ATOMIC_RELAXED);
 	__atomic_fetch_and(&target_head(known)->notes, ~CALLTAP_NOTE_ALONE, __ATOMIC_RELAXED);
 	event.data.ptr = known;
 	if (epoll_ctl(session->endpoint.epoll, EPOLL_CTL_MOD, socket, &event))
 		return -errno;
-	return send_go(session, known);
+	return target_go(session, known);
 }
 
 /*
@@ -328,7 +303,7 @@ static int welcome_target(struct session *session, struct target *target)
 {
 	const struct calltap_msg_hello *hello = &target->hello;
 	bool forked = hello->flags & CALLTAP_HELLO_FORKED;
-	const struct target *origin = forked ? forked_from(session, target, hello) : NULL;
+	const struct target *origin = forked ? forked_origin(session, target) : NULL;
 	struct share *share;
 	uint32_t rings;
 	bool wanted;
@@ -341,8 +316,8 @@ static int welcome_target(struct session *session, struct target *target)
 	rings = first_rings(session, target);
 	wanted = rings != 0;
 	if (wanted) {
-		number_process(session, target, hello, origin);
-		ret = inherit_maps(target, origin);
+		number_process(session, target, hello, forked ? forked_from(session, target) : NULL);
+		ret = forked_inherit(target, origin);
 		if (!ret)
 			ret = instance_take(&share, session_first(session), target);
 		if (ret)
@@ -355,17 +330,18 @@ static int welcome_target(struct session *session, struct target *target)
 		ret = send_files(session, target, origin);
 	if (!ret && wanted && forked) {
 		perfmap_add_all(session, target);
-		ret = live_apply_all(session, target);
+		forked_begin(target);
+		if (session->ending.letting_go)
+			ret = target_go(session, target); /* it gets no more */
 	}
-	if (!ret && wanted && forked)
-		ret = send_go(session, target);
 	return ret;
 }
 
 static int check_hello(struct session *session, const struct target *target, const struct calltap_msg_hello *hello,
 		       uint32_t size)
 {
-	if (size < sizeof(*hello) + 1 || ((const char *)hello)[size - 1] || target->greeted)
+	if (size < sizeof(*hello) + 1 || ((const char *)hello)[size - 1] || target->greeted ||
+	    hello->plans > FORKED_PLANS_MAX)
 		return -EPROTO;
 	if (hello->key != session->endpoint.key)
 		return -EKEYREJECTED; /* not of this session: anybody may connect */
@@ -428,12 +404,22 @@ static int greet_agent(struct session *session, struct target *target, const str
 	target->hello = *hello;
 	session->cleaned |= hello->flags & CALLTAP_HELLO_PUT_BACK;
 	if (!target->foreign)
-		ret = note_exe(session, target, hello->exe, forked ? forked_from(session, target, hello) : NULL);
+		ret = note_exe(session, target, hello->exe, forked ? forked_origin(session, target) : NULL);
+	if (!ret && forked_is_telling(target))
+		return 0; /* SETUP comes when it has told which plans it has */
 	if (ret || !target->attachee || target->attachee->state != ATTACHEE_COMING)
 		return ret ? ret : target_set_up(session, target);
 	/* The thread that was borrowed for the agent is not back yet: when it is, attachees.c goes on, and reads on. */
 	epoll_ctl(session->endpoint.epoll, EPOLL_CTL_DEL, target->socket, NULL);
 	return 0;
+}
+
+static int take_plans(struct session *session, struct target *target, const struct calltap_msg_plans *plans,
+		      uint32_t size)
+{
+	int ret = forked_plans(target, plans, size);
+
+	return ret || forked_is_telling(target) ? ret : target_set_up(session, target);
 }
 
 static int take_time(struct session *session, struct target *target, const struct calltap_msg_clock_told *told)
@@ -474,7 +460,7 @@ static int go_on(struct session *session, struct target *target)
 	ret = attached_is_open(target) ? attached_apply(session, target) : 0;
 	if (ret == -EINPROGRESS)
 		return 0; /* another report comes first */
-	return ret ? ret : send_go(session, target);
+	return ret ? ret : target_go(session, target);
 }
 
 static int end_report(struct session *session, struct target *target, const struct calltap_msg_objects_end *end)
@@ -526,6 +512,7 @@ static int plan_done(struct session *session, struct target *target, const struc
 	perfmap_add(session, target, map);
 	if (!reported) { /* somebody waits for these, or did */
 		pthread_cond_broadcast(&session->answered);
+		forked_answered(session, target);
 		return map->stubs ? live_catch_up(target, map) : 0;
 	}
 	ret = live_apply(session, target, map);
@@ -548,6 +535,8 @@ static int answer_message(struct session *session, struct target *target, const 
 	switch (message->head.type) {
 	case CALLTAP_MSG_HELLO:
 		return greet_agent(session, target, &message->hello, size);
+	case CALLTAP_MSG_PLANS:
+		return take_plans(session, target, &message->plans, size);
 	case CALLTAP_MSG_OBJECT:
 		return add_object(target, &message->object);
 	case CALLTAP_MSG_OBJECTS_END:
@@ -605,7 +594,7 @@ static bool may_say(const struct target *target, uint32_t type)
 	if (!target->greeted || type == CALLTAP_MSG_HELLO)
 		return type == CALLTAP_MSG_HELLO;
 	return (target->welcome && !target->dormant) || type == CALLTAP_MSG_CLOCK_TOLD || type == CALLTAP_MSG_FAULT ||
-	       type == CALLTAP_MSG_DETACHED;
+	       type == CALLTAP_MSG_DETACHED || type == CALLTAP_MSG_PLANS;
 }
 
 void target_tell_end(struct session *session, const struct target *target, int error)

@@ -39,6 +39,9 @@ struct target_map {
 	bool waits;	     /* the agent is to write the sites when all threads are stopped (APPLY), and has not */
 	bool stubs;	     /* the region was sent alone (CALLTAP_PLAN_STUBS): an earlier map has the sites */
 	bool mapped;	     /* the last report had the object */
+	bool lacks;	     /* of a forked child: its parent has got the plan, the child had not got it at the fork */
+	bool asked;	     /* of a forked child: a missing plan was sent, or tried to be (forked.c) */
+	bool torn;	     /* of a forked child: some of the sites are written, and some are not */
 };
 
 /* How many answers a target's agent owes, by message. */
@@ -77,6 +80,15 @@ struct attached {
 	uint64_t spare_until_ns;  /* until then its stops wait for a moment without a transfer */
 };
 
+/* What a forked child has told of its plans (forked.c). */
+struct had {
+	struct calltap_had_plan *list;
+	uint32_t count;
+	bool stopped; /* it was stopped to have sites written, and is not again before the next change */
+	bool fixed;   /* it is not to be stopped for that at all */
+	bool told;    /* the user will be told that calls are missing */
+};
+
 /* A target: a process, and the conversation with its agent. */
 struct target {
 	struct target *next;
@@ -104,10 +116,12 @@ struct target {
 	struct attachee *attachee; /* NULL: the process was traced from its start */
 	struct attached attach;
 	struct owed owed;
+	bool behind;  /* a forked child that does not have all that the session has changed (forked.c) */
 	bool silent;  /* an owed answer did not come in time */
 	bool watched; /* TRIGGERS was sent (hook/watch.h) */
 	struct handled handled;
 	struct report report;
+	struct had had;
 	struct target_map *maps;
 	uint32_t map_count;
 	struct share *shares[CALLTAP_INSTANCES]; /* by set; NULL: that instance does not record the target */
@@ -158,6 +172,42 @@ int target_set_up(struct session *session, struct target *target) __attribute__(
 /* The conversation has ended with this error: note what the user is to be told. */
 void target_tell_end(struct session *session, const struct target *target, int error);
 void target_destroy(struct target *target);
+
+/* Let the program go on. */
+int target_go(struct session *session, struct target *target) __attribute__((warn_unused_result));
+
+#define FORKED_PLANS_MAX 65536u /* that a child may have */
+
+/* True while the forked child has not told of all plans that it has; SETUP comes after that. */
+static inline bool forked_is_telling(const struct target *target)
+{
+	return target->hello.flags & CALLTAP_HELLO_FORKED && !target->welcome &&
+	       target->had.count < target->hello.plans;
+}
+/*
+ * forked.c: the process that the child comes from, for the user; and the one whose numbers the child's plans have,
+ * which may be farther up.
+ */
+struct target *forked_from(struct session *session, const struct target *child);
+struct target *forked_origin(struct session *session, const struct target *child);
+/* Take a PLANS. */
+int forked_plans(struct target *target, const struct calltap_msg_plans *message, uint32_t size)
+	__attribute__((warn_unused_result));
+/* A forked child has its parent's objects, patched as it has told. */
+int forked_inherit(struct target *target, const struct target *parent) __attribute__((warn_unused_result));
+/* After SETUP: forked_go_on() gives the child what it lacks, and GO. */
+void forked_begin(struct target *target);
+/* The agent has answered a plan that no report led to. */
+void forked_answered(struct session *session, const struct target *target);
+/* The agent was away and is back; what it was sent then is lost. */
+void forked_is_back(struct target *target);
+/* forked_steps.c: the server thread is in the midst of nothing else, and children that are behind are given what they
+ * lack. */
+void forked_go_on(struct session *session);
+/* A change is made: children that called in meanwhile may lack a part of it.  On any thread. */
+void forked_turn_ends(struct session *session);
+/* True while some child does not have yet all that the session has changed. */
+bool forked_any_behind(const struct session *session);
 
 /* plan.c: what a report of objects leads to */
 int plan_report(struct session *session, struct target *target) __attribute__((warn_unused_result));
@@ -233,6 +283,10 @@ int additions_look(struct session *session) __attribute__((warn_unused_result));
  * not everywhere, or not yet; session.steering.unpatched says which.
  */
 int additions_carry_out(struct session *session) __attribute__((warn_unused_result));
+/* Can the target's threads be stopped to have sites written, now or as soon as it has begun? */
+bool additions_can_stop(const struct session *session, const struct target *target);
+/* Maps for functions that were chosen since the target's objects were reported. */
+int additions_add_maps(struct target *target) __attribute__((warn_unused_result));
 /* The server thread's part: stop the targets that wait for it. */
 void additions_go_on(struct session *session);
 

@@ -438,6 +438,7 @@ static void a_forked_child_is_followed_or_let_be(void **state)
 	process_socket = tool.socket;
 	tool_order_only(FORK);
 	tool_accept(&tool, CALLTAP_HELLO_FORKED); /* the child connects at its first traced call */
+	assert_int_equal(tool.hello.plans, 1);
 	tool_set_up(&tool, 0);
 	tool_tell(&tool, &(struct calltap_msg){CALLTAP_MSG_GO, 8}, NULL, 0);
 	tool_hear_end(&tool);

@@ -211,6 +211,8 @@ void tool_accept(struct tool *tool, uint32_t flags)
 	tool->hello = *(struct calltap_msg_hello *)tool_hear(tool, CALLTAP_MSG_HELLO);
 	assert_int_equal(tool->hello.flags, flags);
 	assert_int_equal(tool->hello.key, 0x1234);
+	for (uint32_t told = 0; told < tool->hello.plans;)
+		told += ((struct calltap_msg_plans *)tool_hear(tool, CALLTAP_MSG_PLANS))->count;
 }
 
 void tool_set_up(struct tool *tool, uint32_t flags)
