@@ -57,6 +57,21 @@ struct attach_placed {
 	const struct calltap_attach_part *parts; /* CALLTAP_ATTACH_PARTS of them, the last with address 0 */
 };
 
+/*
+ * A process whose initial thread waits in open() of the tool's own file system.  The kernel does not stop such a thread
+ * before it has the tool's answer.  So it is interrupted first; then it is answered, with EINTR; it stops on its way
+ * back to user code, and is borrowed; and it makes that call again, whatever comes of it.
+ */
+struct attach_caught {
+	/*
+	 * Both are called by the tracer, which may outlive the tool.  begins: from now on the thread is not to be
+	 * answered before it is interrupted; false: it was answered already, and is left alone.
+	 */
+	bool (*begins)(void *context);
+	void (*interrupted)(void *context); /* it is to be answered with EINTR */
+	void *context;
+};
+
 struct attach_options {
 	size_t size;		 /* of this struct */
 	const char *agent_path;	 /* the agent's file, as the tool sees it */
@@ -73,6 +88,9 @@ struct attach_options {
 	void *context;
 	bool leave_code; /* leave the thread's code there: the caller will call attach_slack_restore() in a stop */
 	bool calls_in; /* the process is a forked child with the session's agent, which is to call in (abi/attach.h) */
+	/* NULL, or the initial thread is borrowed as it comes back from open(), with one try; patience_ms is not used.
+	 */
+	const struct attach_caught *caught;
 };
 
 struct attach_result {

@@ -16,10 +16,17 @@
 
 #include "borrow.h"
 
-#define TRY_NS	  1000000000u /* for a thread to get to run, and stop: it is not held before */
-#define MAIN_NS	  4000000000u /* for the initial thread, which must be seen */
-#define OTHERS_NS 500000000u  /* for threads that wait for no event, before those that do are looked for again */
-#define COPY_MAX  (64u << 10)
+#define TRY_NS	  1000000000u  /* for a thread to get to run, and stop: it is not held before */
+#define MAIN_NS	  4000000000u  /* for the initial thread, which must be seen */
+#define OTHERS_NS 500000000u   /* for threads that wait for no event, before those that do are looked for again */
+#define ALONE_NS  30000000000u /* for a caught thread to be answered when the tool is gone: by another tool's tree */
+
+#define WAKES_NS 500000000u /* for a thread that a signal has woken to sleep on */
+
+/* Between two looks at a caught thread. */
+#define CAUGHT_STEP_NS	   30000
+#define CAUGHT_STEP_MAX_NS 2000000
+#define COPY_MAX	   (64u << 10)
 
 /* The signal by which libc has all threads do something: musl's, glibc's. */
 #define MUSL_SIGSYNCCALL 34
@@ -41,9 +48,10 @@ struct rseq_sequence {
 struct attempt {
 	struct borrow *borrow;
 	pid_t tid;
-	bool send;    /* send the thread away if it is safe */
-	bool stopped; /* the thread could be looked at */
-	bool sent;    /* the thread is on its errand */
+	bool send;			    /* send the thread away if it is safe */
+	bool stopped;			    /* the thread could be looked at */
+	bool sent;			    /* the thread is on its errand */
+	const struct attach_caught *caught; /* NULL, or the thread waits for an answer of the tool's */
 	struct held held;
 	struct stack_copy copy;
 	unsigned char *bytes;
@@ -155,17 +163,62 @@ bool borrow_send(struct borrow *borrow, struct held *held)
 	return false;
 }
 
+/*
+ * Wait until a caught thread has its answer, and stops.  Until then it sleeps in the kernel, and the tracer stays: the
+ * answer may be EINTR, which only a tracer mends.  A tool that is killed gives no answer.  Then the thread has an error
+ * when nobody has the device of the tool's file system any more, as this tracer has.
+ */
+static int await_answered(struct held *held)
+{
+	struct timespec pause = {0, CAUGHT_STEP_NS};
+	uint64_t alone_ns = 0;
+
+	while (!hold_look(held) || held->state == HELD_ASLEEP) {
+		if (!alone_ns && tracer_is_alone()) {
+			alone_ns = now_ns();
+			tracer_close_all();
+		}
+		if (tracer_is_alone() && now_ns() - alone_ns > ALONE_NS)
+			return -ETIMEDOUT;
+		if (held->state == HELD_ASLEEP)
+			(void)hold_sleeps(held); /* it has woken up: it is to stop now */
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < CAUGHT_STEP_MAX_NS)
+			pause.tv_nsec += pause.tv_nsec / 4;
+	}
+	return held->reopens ? 0 : -EAGAIN;
+}
+
+/* Wait until the thread has stopped; *began: when it did, or could have. */
+static int await_stop(struct attempt *attempt, uint64_t *began)
+{
+	struct held *held = &attempt->held;
+	int ret;
+
+	if (!attempt->caught)
+		return hold_wait(held, *began + (attempt->tid == attempt->borrow->pid ? MAIN_NS : TRY_NS));
+	attempt->caught->interrupted(attempt->caught->context);
+	ret = await_answered(held);
+	*began = now_ns();
+	return ret;
+}
+
 /* Runs in the tracer. */
 static int try_thread(void *context)
 {
 	struct attempt *attempt = context;
 	struct held *held = &attempt->held;
 	uint64_t began = now_ns(), elapsed;
-	int ret = hold_begin(held, attempt->tid);
+	int ret = hold_seize(held, attempt->tid);
 
+	held->is_caught = attempt->caught != NULL;
+	/* Nothing was asked of the thread: it is let go of when this tracer ends. */
+	if (!ret && attempt->caught && (!tracer_is_process() || !attempt->caught->begins(attempt->caught->context)))
+		ret = -EAGAIN;
 	if (ret)
 		return ret;
-	ret = hold_wait(held, began + (attempt->tid == attempt->borrow->pid ? MAIN_NS : TRY_NS));
+	hold_interrupt(held);
+	ret = await_stop(attempt, &began);
 	attempt->stopped = !ret && held->state == HELD_STOPPED && !in_rseq(held);
 	if (attempt->stopped) {
 		copy_thread(attempt);
@@ -280,6 +333,44 @@ static bool try_all(struct borrow *borrow, uint64_t until, unsigned char *bytes)
 		sent = try_kind(borrow, KIND_OTHER, tids, count, pause < until ? pause : until, bytes);
 	free(tids);
 	return sent;
+}
+
+/* A signal wakes the thread once: it goes on to sleep until it has its answer. */
+static bool waits_in_open(pid_t tid)
+{
+	const struct timespec step = {0, CAUGHT_STEP_NS};
+	const uint64_t until = now_ns() + WAKES_NS;
+	struct proc_sleep sleep;
+	int ret = proc_asleep(tid, &sleep);
+
+	while (ret == -EAGAIN && now_ns() < until) {
+		nanosleep(&step, NULL);
+		ret = proc_asleep(tid, &sleep);
+	}
+	return !ret && native_call_opens(sleep.number);
+}
+
+int borrow_caught(struct borrow *borrow, const struct attach_caught *caught, struct calltap_diag *diag)
+{
+	struct attempt attempt = {.borrow = borrow, .tid = borrow->pid, .send = true, .caught = caught};
+	int ret;
+
+	if (!waits_in_open(borrow->pid))
+		return calltap_diag_set(diag, -EAGAIN, "process %d is not in open()", (int)borrow->pid);
+	attempt.bytes = malloc(COPY_MAX + PAGE);
+	if (!attempt.bytes)
+		return calltap_diag_set(diag, -ENOMEM, "there is no memory left");
+	borrow->why = "its thread was answered, or is stopped by other means";
+	borrow->errand.blocked = signals_to_block(borrow, borrow->pid);
+	ret = tracer_run(try_thread, &attempt);
+	free(attempt.bytes);
+	if (ret)
+		borrow->why = "its thread cannot be stopped";
+	borrow->tid = borrow->pid;
+	if (attempt.sent)
+		return 0;
+	return calltap_diag_set(diag, -EAGAIN, "process %d has no thread that could load %.200s (%s)", (int)borrow->pid,
+				borrow->what, borrow->why);
 }
 
 int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_diag *diag)

@@ -37,6 +37,13 @@ int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_di
 	__attribute__((warn_unused_result));
 
 /*
+ * Send the initial thread, which waits in open() for the tool's answer, on its errand when it has that.  -EAGAIN: it
+ * could not be had there.
+ */
+int borrow_caught(struct borrow *borrow, const struct attach_caught *caught, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+
+/*
  * Tracer: send a stopped thread on its errand, once it is let go of.  False: it was not, and is as it was; `why` says
  * why.
  */

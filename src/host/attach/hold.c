@@ -59,8 +59,11 @@ static void read_registers(struct held *held)
 	held->cut_short = native_call_cut_short(&held->regs);
 	mended = held->regs;
 	registers.iov_base = &mended;
-	if (native_call_mend(&mended) && !ptrace(PTRACE_SETREGSET, held->tid, NT_PRSTATUS, &registers))
-		held->regs = mended;
+	if (!(held->is_caught ? native_call_reopen(&mended) : native_call_mend(&mended)) ||
+	    ptrace(PTRACE_SETREGSET, held->tid, NT_PRSTATUS, &registers))
+		return;
+	held->regs = mended;
+	held->reopens = held->is_caught;
 }
 
 /* A signal is about to be delivered, which ate the interrupt: interrupt anew, then let the thread have the signal. */

@@ -124,6 +124,8 @@ struct held {
 	uint64_t patient_ns; /* a thread that has not stopped this long after since_ns is looked at more closely */
 	bool is_parent;	     /* the thread has forked a process that lives */
 	bool cut_short;	     /* the stop has ended a transfer that had moved a part (native_call_cut_short()) */
+	bool is_caught;	     /* it waits in open() of the tool's own tree, and is to make that call again */
+	bool reopens;	     /* it will (native_call_reopen()) */
 	struct native_regs regs;
 	uint64_t asleep_pc, asleep_sp;
 };
@@ -170,6 +172,10 @@ int tracer_join(struct tracer *tracer);
 int tracer_run(int (*work)(void *context), void *context) __attribute__((warn_unused_result));
 /* Tracer: true if the tool is gone.  A tracer that goes on long asks this every few seconds. */
 bool tracer_is_alone(void);
+/* Tracer: it is a process of its own, and outlives the tool. */
+bool tracer_is_process(void);
+/* Tracer: the tool is gone: close the descriptors that were the tool's. */
+void tracer_close_all(void);
 /* Tracer: true if the tool is there, but a signal or a debugger has stopped it. */
 bool tracer_tool_is_stopped(void);
 

@@ -548,12 +548,15 @@ static int inject_file(struct borrow *borrow, const struct attach_options *optio
 	if (ret)
 		return ret;
 	for (unsigned tries = 1;; tries++) {
-		ret = borrow_thread(borrow, options->patience_ms ? options->patience_ms : PATIENCE_MS, diag);
+		if (options->caught)
+			ret = borrow_caught(borrow, options->caught, diag);
+		else
+			ret = borrow_thread(borrow, options->patience_ms ? options->patience_ms : PATIENCE_MS, diag);
 		if (ret)
 			return ret;
 		began = now_ns();
 		ret = converse_with_thread(borrow, options, diag);
-		if (ret != -ETIME || tries == TRIES)
+		if (ret != -ETIME || tries == TRIES || options->caught)
 			break;
 		/* The thread did not wait for this tool: its place is to be free for the next try. */
 		borrow->cut_short += attach_slack_clean(borrow->pid);
@@ -643,7 +646,7 @@ int attach_inject(pid_t pid, const struct attach_options *options, struct attach
 	uint32_t cut_short = result->cut_short;
 
 	/* The agent's thread has said that its last session has ended, and has had no turn since to end itself. */
-	while (ret == -EBUSY && now_ns() < until) {
+	while (ret == -EBUSY && !options->caught && now_ns() < until) {
 		pause_us(ENDED_STEP_US);
 		ret = bring_in(pid, options, false, result, diag);
 		cut_short += result->cut_short;

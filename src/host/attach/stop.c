@@ -34,7 +34,6 @@
 #define STOPPED_MAX  2u		 /* looks that find the tool stopped, after which all threads are let go */
 #define AGENT_NS     2000000000u /* for the agent of a tool that was killed to end what it is at */
 #define AGENT_STEP   1000000u
-#define FEW_FILES    4096   /* descriptors that are closed one by one, where the kernel (before 5.9) cannot close all */
 #define STACK_USED   16384u /* most threads' stacks have no more live bytes */
 #define READY_MAX    (16u << 20)
 #define TIDS	     (1u << 22) /* one more than Linux' largest thread id */
@@ -279,15 +278,6 @@ static bool agent_runs(const struct attach_stop *stop)
 	return false;
 }
 
-/* The tracer has the tool's descriptors (tracer.c), and with them its end of the agent's connection. */
-static void close_all(void)
-{
-	if (!syscall(SYS_close_range, 3, ~0u, 0))
-		return;
-	for (int fd = 3; fd < FEW_FILES; fd++)
-		close(fd);
-}
-
 /*
  * The tool was killed.  Its agent may write to text, or to stacks, and ends when it has done that, and when nobody has
  * the other end of its connection any more.
@@ -296,7 +286,7 @@ static void await_agent(const struct attach_stop *stop)
 {
 	uint64_t until = now_ns() + AGENT_NS;
 
-	close_all();
+	tracer_close_all(); /* its end of the agent's connection is among them */
 	while (agent_runs(stop) && now_ns() < until)
 		rest_for(AGENT_STEP);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 
 #define STACK_SIZE (1u << 20)
 #define ALARM_S	   10
+#define FEW_FILES  4096 /* descriptors that are closed one by one, where the kernel (before 5.9) cannot close all */
 
 /* The tool's pid, for the child; 0 = the tracer is a thread of the tool's. */
 static __thread pid_t tool;
@@ -41,6 +43,19 @@ bool tracer_is_alone(void)
 		return false;
 	set_alarm();
 	return getppid() != tool;
+}
+
+bool tracer_is_process(void)
+{
+	return tool != 0;
+}
+
+void tracer_close_all(void)
+{
+	if (!syscall(SYS_close_range, 3, ~0u, 0))
+		return;
+	for (int fd = 3; fd < FEW_FILES; fd++)
+		close(fd);
 }
 
 bool tracer_tool_is_stopped(void)

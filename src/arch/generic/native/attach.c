@@ -70,6 +70,16 @@ unsigned native_call_size(void)
 	return 0;
 }
 
+bool native_call_opens(long number)
+{
+	return false;
+}
+
+bool native_call_reopen(struct native_regs *regs)
+{
+	return false;
+}
+
 bool native_call_again(const struct native_regs *regs)
 {
 	return false;

@@ -57,6 +57,13 @@ bool native_call_cut_short(const struct native_regs *regs);
  * handler runs first.  False: no such call.
  */
 bool native_call_mend(struct native_regs *regs);
+/* True if the call opens a file by its name. */
+bool native_call_opens(long number);
+/*
+ * If such a call has failed with EINTR, as the tool has answered it so, have the kernel make it again, whether a
+ * handler runs before that or not.
+ */
+bool native_call_reopen(struct native_regs *regs);
 
 /* Bytes of the instruction that makes a system call. */
 unsigned native_call_size(void);

@@ -245,6 +245,22 @@ bool native_call_mend(struct native_regs *regs)
 	return true;
 }
 
+bool native_call_opens(long number)
+{
+	return number == SYS_open || number == SYS_openat || number == SYS_openat2 || number == SYS_creat;
+}
+
+bool native_call_reopen(struct native_regs *regs)
+{
+	struct user_regs_struct user = user_of(regs);
+
+	if ((long)user.rax != -EINTR || !native_call_opens((long)user.orig_rax))
+		return false;
+	user.rax = (unsigned long long)-ERESTARTNOINTR;
+	memcpy(regs, &user, sizeof(user));
+	return true;
+}
+
 unsigned native_call_size(void)
 {
 	return LENGTH_OF_SYSCALL;
