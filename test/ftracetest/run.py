@@ -24,7 +24,7 @@ SUITE = "tools/testing/selftests/ftrace"
 LINE = re.compile(r"\[\d+\] (\(instance\) +)?(.*?)\t\[(\w+)\]")
 # Cases that do not pass, and why.
 EVENTS = "it is about events, which are not there yet"
-SHELL = "the test's own shell would have to be the program (doc/tracefs.md)"
+SHELL = "the test's own shell would have to be the program, where it passes (doc/tracefs.md)"
 MODULES = "it loads a module of the kernel"
 KNOWN = {
     "Basic event tracing check": EVENTS,

@@ -473,6 +473,7 @@ REQUESTS = {
     "set": "set\ntracing=off\ntracer=function\nmax-depth=\nthreshold=10us\nbuffer=96K\nmode=drop\n\xffsettings\n",
     "filters": "set\ntrace=a*\ntrace+=lib:b\nnotrace=/c/\ngraph=d\nno-graph=[e\n\xffset\ntrace=\n\xffsettings\n",
     "wrong": "set\n=\n\xffset\nmax-depth+=3\n\xffset\ncolour=red\n\xffset\ntracer=function\nmax-depth=2\n",
+    "catch": "catch\ntid=7\n\xffcatch\ntid=0\n\xffcatch\ntid=2147483648\n\xffcatch\ntid=1x\n\xffcatch\n",
     "snapshot": "snapshot\nhistory_ns=12345678901234567890123\nreason=why not\n",
 }
 ANSWERS = {

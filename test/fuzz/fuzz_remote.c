@@ -110,6 +110,13 @@ static int end_instance(void *instance, FILE *answer, struct calltap_diag *diag)
 	return 0;
 }
 
+static enum remote_catch catch_thread(void *context, pid_t tid)
+{
+	(void)context;
+	fuzz_expect(tid > 0, "a thread has a number");
+	return tid & 1 ? REMOTE_CATCH_CAUGHT : REMOTE_CATCH_NOT;
+}
+
 static const struct remote_ops ops = {
 	.status = take_status,
 	.settings = show_settings,
@@ -117,6 +124,7 @@ static const struct remote_ops ops = {
 	.snapshot = take_snapshot,
 	.detach = end,
 	.handlers = take_handlers,
+	.catches = catch_thread,
 	.find = find,
 	.instance = begin_instance,
 	.end = end_instance,

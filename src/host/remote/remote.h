@@ -63,6 +63,13 @@ struct remote_snapshot {
 	const char *call;    /* the call that it is taken for, as history_call_print() has it; "" = none */
 };
 
+/* What becomes of a thread that waits in open() of the asker's tree. */
+enum remote_catch {
+	REMOTE_CATCH_NOT,    /* its process is known, or is no business of the session */
+	REMOTE_CATCH_CAUGHT, /* it is to be answered with EINTR, and makes the call again */
+	REMOTE_CATCH_COMING, /* it was caught, and its process is about to call in */
+};
+
 /*
  * The session's side of the requests. remote_serve() calls these, one at a time: in the caller's thread, or in the
  * server's own after remote_start(), where they may lock the session and wait for its agents. 0, or -errno with a
@@ -84,6 +91,10 @@ struct remote_ops {
 	/* Write the functions that filters may choose to a file, as session/catalog.c has it. */
 	int (*functions)(void *context, const struct setting_change *words, size_t count, FILE *out,
 			 struct calltap_diag *diag);
+	/*
+	 * A thread waits in open() of the asker's tree for its answer, and is to write there (session/callers.c).
+	 */
+	enum remote_catch (*catches)(void *context, pid_t tid);
 	/* The context of the instance of that name, for the ops above; NULL with a sentence: there is none. */
 	void *(*find)(void *context, const char *name, struct calltap_diag *diag);
 	/*

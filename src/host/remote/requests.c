@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -120,6 +121,25 @@ static int serve_functions(struct remote *remote, struct remote_client *client, 
 	return ret;
 }
 
+static int serve_catch(struct remote *remote, struct remote_client *client, const struct request *request, FILE *answer,
+		       struct calltap_diag *diag)
+{
+	static const char *const words[] = {
+		[REMOTE_CATCH_NOT] = "no\n", [REMOTE_CATCH_CAUGHT] = "caught\n", [REMOTE_CATCH_COMING] = "coming\n"};
+	char *end;
+	long tid;
+
+	if (request->count != 1 || strcmp(request->words[0].key, "tid") != 0)
+		return calltap_diag_set(diag, -EINVAL, "the thread is missing; give tid=NUMBER");
+	tid = strtol(request->words[0].value, &end, 10);
+	if (*end || tid <= 0 || tid > INT_MAX)
+		return calltap_diag_set(diag, -EINVAL, "this is no thread's id");
+	if (!remote->ops->catches)
+		return calltap_diag_set(diag, -EOPNOTSUPP, "the session catches no threads");
+	fputs(words[remote->ops->catches(request->context, (pid_t)tid)], answer);
+	return 0;
+}
+
 static int end_instance(struct remote *remote, const struct remote_client *client, void *instance, FILE *answer,
 			struct calltap_diag *diag)
 {
@@ -160,6 +180,7 @@ static const struct verb verbs[] = {
 	{"status", serve_status},     {"settings", serve_settings}, {"set", serve_set},
 	{"snapshot", serve_snapshot}, {"detach", serve_detach},	    {"handlers", serve_handlers},
 	{"instance", serve_instance}, {"mark", serve_mark},	    {"functions", serve_functions},
+	{"catch", serve_catch},
 };
 
 static int parse_request(struct request *request, char *text)

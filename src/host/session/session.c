@@ -367,6 +367,7 @@ static int run_session(struct session *session, struct calltap_diag *diag)
 	attached_stacks_wait(session);
 	drain_finish(session);
 	remote_stop(session->remote); /* from here on this thread has all for itself */
+	callers_end(session);
 	drain_stop(session);
 	if (session->images.brief)
 		(void)!brief_write(session->images.brief, first->writer); /* an error of the file is told below */
@@ -414,6 +415,7 @@ static void tear_down(struct session *session)
 		close(session->endpoint.listener);
 	guests_end(session);
 	steer_end(session);
+	callers_end(session);
 	while (session->targets) {
 		struct target *target = session->targets;
 

@@ -32,6 +32,7 @@
 #include <calltap/abi/control.h>
 #include <calltap/abi/file.h>
 #include <host/attach/attach.h>
+#include <host/remote/remote.h>
 #include <host/target/clock.h>
 #include <host/target/target.h>
 
@@ -76,6 +77,7 @@ struct remote;
 struct unread;
 struct family;
 struct guest;
+struct caller;
 
 /* Where targets call in, and what wakes the server thread. */
 struct endpoint {
@@ -173,6 +175,7 @@ struct session {
 	char *agent; /* path of the agent for that CPU; NULL: the command is no program that the tool can read */
 	struct emulator emulator;
 	struct guest *guests;	 /* processes that execute static programs (guests.c) */
+	struct caller *callers;	 /* forked children that were caught in open() of the tool's tree (callers.c) */
 	struct placing *placing; /* the command is a static program: how the agent gets into it; else NULL */
 	bool emulated;		 /* the tool cannot read the targets' counter */
 	pid_t command;		 /* the command's pid, 0 = reaped */
@@ -357,8 +360,29 @@ void guests_end(struct session *session);
  * released meanwhile.
  */
 void strays_call(struct session *session);
+/* With the lock: the process has not called in, and may be asked to. */
+bool strays_may_call(struct session *session, pid_t pid) __attribute__((warn_unused_result));
+/*
+ * Have a forked child call in, without the lock.  caught: NULL, or its initial thread waits for the tool's own answer.
+ * -ESRCH: it has ended, or executes.
+ */
+int strays_bring_in(struct session *session, pid_t pid, const struct attach_caught *caught, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* A child of vfork() runs in its parent's memory. */
+bool strays_share_memory(pid_t one, pid_t other) __attribute__((warn_unused_result));
 /* strays.c: the process has the session's board, from the process that it was forked from. */
 bool strays_has_board(const struct session *session, pid_t pid) __attribute__((warn_unused_result));
+
+/*
+ * callers.c: a thread waits in open() of the tool's own tree, and will write there.  If it is that of a forked child
+ * that has not called in, it is interrupted, and is to be answered with EINTR.  The program does not see that: the
+ * child calls in, and opens the file anew.
+ */
+enum remote_catch callers_catch(struct session *session, pid_t tid) __attribute__((warn_unused_result));
+/* Wait for a child that was caught; true: it has called in.  Without the lock. */
+bool callers_await(struct session *session, pid_t pid) __attribute__((warn_unused_result));
+/* Wait for the end of all that; nobody catches any more. */
+void callers_end(struct session *session);
 
 /* spawn.c */
 uint64_t spawn_filters(void); /* seccomp filters that the tool itself is under */

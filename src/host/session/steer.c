@@ -393,6 +393,11 @@ static int op_mark(void *context, const char *text, struct calltap_diag *diag)
 	return ret;
 }
 
+static enum remote_catch op_catch(void *context, pid_t tid)
+{
+	return callers_catch(((struct instance *)context)->session, tid);
+}
+
 static int op_detach(void *context, struct calltap_diag *diag)
 {
 	struct instance *instance = context;
@@ -431,6 +436,7 @@ static const struct remote_ops ops = {
 	.mark = op_mark,
 	.handlers = op_handlers,
 	.functions = op_functions,
+	.catches = op_catch,
 	.detach = op_detach,
 	.find = op_find,
 	.instance = op_instance,

@@ -183,7 +183,7 @@ static void add_children(struct related *all, pid_t parent)
 }
 
 /* A child of vfork() has its parent's agent, and what is on and off there. */
-static bool shares_memory(pid_t one, pid_t other)
+bool strays_share_memory(pid_t one, pid_t other)
 {
 	return syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0;
 }
@@ -253,8 +253,7 @@ static int await_call(struct session *session, pid_t pid, struct calltap_diag *d
 	return 0;
 }
 
-/* Without the lock: a borrowed thread may be away for seconds.  -ESRCH: it has ended, or executes. */
-static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag)
+int strays_bring_in(struct session *session, pid_t pid, const struct attach_caught *caught, struct calltap_diag *diag)
 {
 	const char state = proc_state(pid, NULL);
 	struct attach_options options = {
@@ -263,18 +262,13 @@ static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag
 		.filters = spawn_filters(),
 		.patience_ms = state == 'R' || state == 'S' ? CALL_MS : STOPPED_MS,
 		.calls_in = true,
+		.caught = caught,
 	};
 	char name[SESSION_NAME_MAX];
 	struct attach_result result;
 	struct attach_program program;
 	int ret;
 
-	if (waits_for_fuse(pid))
-		return calltap_diag_set(
-			diag, -EBUSY,
-			"process %d waited for a FUSE file system (calltap's own, if it wrote the change "
-			"there); the next change asks it again",
-			(int)pid);
 	attach_program_of(&program, pid);
 	session_name(session, name, sizeof(name));
 	options.session = name;
@@ -286,13 +280,26 @@ static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag
 	return ret && !strays_has_board(session, pid) ? -ESRCH : attach_explain(&program, pid, ret, diag);
 }
 
+/* Without the lock: a borrowed thread may be away for seconds. */
+static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag)
+{
+	if (callers_await(session, pid))
+		return 0;
+	if (waits_for_fuse(pid))
+		return calltap_diag_set(
+			diag, -EBUSY,
+			"process %d waited for a FUSE file system (calltap's own, if it wrote the change "
+			"there); the next change asks it again",
+			(int)pid);
+	return strays_bring_in(session, pid, NULL, diag);
+}
+
 static bool follows_forks(const struct session *session)
 {
 	return !session->options->no_fork && !session->options->clears && !session->emulated && !session->placing;
 }
 
-/* Until children that have called in have all that was changed; one that cannot is told of when its calls are missing.
- */
+/* Wait until children that have called in have all changes.  One that cannot get them is told. */
 static void await_forked(struct session *session)
 {
 	struct timespec until;
@@ -302,6 +309,12 @@ static void await_forked(struct session *session)
 	until.tv_sec += CAUGHT_UP_S;
 	while (!error && forked_any_behind(session) && !session->ending.letting_go)
 		error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
+}
+
+bool strays_may_call(struct session *session, pid_t pid)
+{
+	return follows_forks(session) && !is_known(session, pid) && !is_deaf(session, pid) &&
+	       !session->ending.letting_go;
 }
 
 void strays_call(struct session *session)
@@ -316,12 +329,11 @@ void strays_call(struct session *session)
 	for (uint32_t i = 0; i < all->count; i++) {
 		const pid_t pid = all->list[i].pid;
 		struct calltap_diag why = {.column = -1};
-		bool asked = !all->list[i].parent || is_known(session, pid) || is_deaf(session, pid) ||
-			     session->ending.letting_go;
+		bool asked = !all->list[i].parent || !strays_may_call(session, pid);
 		int ret = 0;
 
 		session_unlock(session);
-		if (!asked && strays_has_board(session, pid) && !shares_memory(pid, all->list[i].parent))
+		if (!asked && strays_has_board(session, pid) && !strays_share_memory(pid, all->list[i].parent))
 			ret = call_in(session, pid, &why);
 		session_lock(session);
 		if (ret && ret != -ESRCH)

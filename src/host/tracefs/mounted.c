@@ -31,6 +31,7 @@
 #define IDLE_MS	      50	  /* between two looks for records */
 #define BUSY_MS	      10	  /* while somebody waits for them */
 #define CLOSING_NS    100000000u  /* for the kernel to tell that a file was closed */
+#define CALLING_NS    2000000000u /* for the agent of a process that opens a file to call in */
 #define SERVE_NS      20000000u	  /* for requests at a time: records come in meanwhile */
 #define RAW_SIZE      (1ll << 40) /* of trace_pipe_raw: splice() wants a file that has more */
 #define REST_NS	      2000000000u /* for readers to get the rest */
@@ -262,6 +263,34 @@ static void begin_open(struct tree_open *open, const struct tree_node *node, con
 	open->since_ns = now_ns();
 }
 
+/*
+ * A thread that opens a file to write may be that of a forked child that the session has not heard of: it is caught, by
+ * -EINTR, which it does not see.  When it opens the file again its agent is about to call in, and closes its copies of
+ * the child's descriptors before: what is in this tree waits for this thread's answer.  So requests are taken
+ * meanwhile.
+ */
+static int await_caller(struct tracefs *tracefs, pid_t tid)
+{
+	const uint64_t until_ns = now_ns() + CALLING_NS;
+	enum remote_catch catch = callers_catch_one(&tracefs->tree, tid);
+	struct fuse_buf buffer = {0};
+	bool there = !tracefs->awaits;
+
+	if (catch != REMOTE_CATCH_COMING || tracefs->awaits)
+		return catch == REMOTE_CATCH_CAUGHT ? -EINTR : 0;
+	tracefs->awaits = true;
+	while (there && catch == REMOTE_CATCH_COMING && now_ns() < until_ns) {
+		struct pollfd ready = {fuse_session_fd(tracefs->fuse), POLLIN, 0};
+
+		if (poll(&ready, 1, 1) > 0)
+			there = take_request(tracefs, &buffer);
+		catch = callers_catch_one(&tracefs->tree, tid);
+	}
+	tracefs->awaits = false;
+	free(buffer.mem);
+	return catch == REMOTE_CATCH_CAUGHT ? -EINTR : 0;
+}
+
 static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info)
 {
 	struct tree_open *open = calloc(1, sizeof(*open));
@@ -276,8 +305,14 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info)
 		ret = -ENOMEM;
 	if (!ret) {
 		begin_open(open, &node, info);
-		ret = open->row && open->row->begin ? open->row->begin(open) : 0;
+		if (open_changes(open)) {
+			ret = await_caller(tracefs_of(req), fuse_req_ctx(req)->pid);
+			if (!ret && !find_node(req, ino, &node)) /* here, too */
+				ret = -ENODEV;
+		}
 	}
+	if (!ret)
+		ret = open->row && open->row->begin ? open->row->begin(open) : 0;
 	if (!ret)
 		ret = add_open(tracefs_of(req), open);
 	if (ret) {

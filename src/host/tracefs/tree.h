@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include <calltap/diag.h>
+#include <host/remote/remote.h>
 #include <host/space.h>
 #include <host/trace/callstack.h>
 #include <host/trace/follow.h>
@@ -314,6 +315,15 @@ struct tree_error {
 
 #define TREE_ERRORS 8u
 
+#define TREE_CALLERS 8
+
+/* A thread that has opened a file to write to it, and whose process was looked at then (callers.c). */
+struct tree_caller {
+	pid_t tid;
+	uint64_t looked_ns;
+	bool comes; /* it was caught, and is looked at again */
+};
+
 struct tree {
 	const struct tracefs_options *options;
 	pid_t pid;			 /* 0 = there is no process yet, or the session had ended before */
@@ -342,7 +352,8 @@ struct tree {
 	const char *written; /* what a file is being given just now; NULL = nothing, or its work is at FLUSH */
 	struct tree_profiler *profiler; /* NULL = it was never on */
 	struct tree_stacks *stacks;	/* likewise of the stack tracer */
-	bool over;			/* the top level's session has ended */
+	struct tree_caller callers[TREE_CALLERS];
+	bool over; /* the top level's session has ended */
 };
 
 /* ask.c: the session's answers. */
@@ -890,6 +901,10 @@ void buffer_limit_again(struct tree_instance *instance);
 int marker_write(struct tree_open *open, const char *text, size_t size);
 int marker_write_raw(struct tree_open *open, const char *text, size_t size);
 
+/* callers.c: the file is opened to change settings. */
+bool open_changes(const struct tree_open *open);
+/* Such a file is not open yet, and this thread waits for that: what is to be done with it (host/remote/remote.h). */
+enum remote_catch callers_catch_one(struct tree *tree, pid_t tid) __attribute__((warn_unused_result));
 /* pids.c: set_ftrace_pid and set_ftrace_notrace_pid. */
 int pids_read(struct tree_open *open, struct tree_text *out);
 int pids_begin(struct tree_open *open);

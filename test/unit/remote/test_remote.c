@@ -173,6 +173,13 @@ static int fake_end(void *instance, FILE *answer, struct calltap_diag *diag)
 	return 0;
 }
 
+/* Thread 1 is caught, 2 is coming. */
+static enum remote_catch fake_catch(void *context, pid_t tid)
+{
+	(void)context;
+	return tid == 1 ? REMOTE_CATCH_CAUGHT : tid == 2 ? REMOTE_CATCH_COMING : REMOTE_CATCH_NOT;
+}
+
 static const struct remote_ops ops = {
 	.status = fake_status,
 	.settings = fake_settings,
@@ -180,6 +187,7 @@ static const struct remote_ops ops = {
 	.snapshot = fake_snapshot,
 	.detach = fake_detach,
 	.handlers = fake_handlers,
+	.catches = fake_catch,
 	.find = fake_find,
 	.instance = fake_instance,
 	.end = fake_end,
@@ -252,6 +260,35 @@ static int ask_soon(int socket, bool patient)
 
 	free(answer);
 	return ret;
+}
+
+static void ask_to_catch(int socket, const char *word, int error, const char *wanted)
+{
+	const struct remote_request request = {
+		.verb = "catch", .words = &word, .count = word[0] != 0, .timeout_ms = 5000};
+	struct calltap_diag diag = {0};
+	char *answer = NULL;
+
+	assert_int_equal(remote_ask(socket, &request, &answer, &diag), error);
+	if (!error)
+		assert_string_equal(answer, wanted);
+	free(answer);
+}
+
+static void catching(void **state)
+{
+	static const char *const wrong[] = {"tid=2147483648", "tid=0", "tid=1x", "pid=1", ""};
+	struct fake fake;
+	struct remote *remote = start_remote(PID, &fake);
+	int socket = connect_client(PID);
+
+	ask_to_catch(socket, "tid=1", 0, "caught\n");
+	ask_to_catch(socket, "tid=2", 0, "coming\n");
+	ask_to_catch(socket, "tid=2147483647", 0, "no\n");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		ask_to_catch(socket, wrong[i], -EINVAL, NULL);
+	close(socket);
+	remote_close(remote, 0, "");
 }
 
 /* A tool that has much to do, or little of the CPUs, is waited for; one that only waits is not. */
@@ -955,7 +992,8 @@ int main(void)
 		cmocka_unit_test(rude_clients), cmocka_unit_test(many_clients), cmocka_unit_test(in_the_callers_loop),
 		cmocka_unit_test(lists),	cmocka_unit_test(left_over),	cmocka_unit_test(unsafe_folders),
 		cmocka_unit_test(places),	cmocka_unit_test(other_users),	cmocka_unit_test(other_servers),
-		cmocka_unit_test(full_door),	cmocka_unit_test(handlers),	cmocka_unit_test(names),
+		cmocka_unit_test(full_door),	cmocka_unit_test(catching),	cmocka_unit_test(handlers),
+		cmocka_unit_test(names),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
