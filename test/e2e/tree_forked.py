@@ -76,7 +76,7 @@ def killed(case):
         tree.gone()
 
 
-CASES = {
+SINGLE = {
     "tracefs-forked-shell": of_shell,
     "tracefs-forked-children": children,
     "tracefs-forked-killed": killed,
