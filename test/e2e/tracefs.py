@@ -263,6 +263,25 @@ def tracer_changes(case):
             expect(left == [], f"calls of the tracer before: {left}")
 
 
+OPEN_CALL, WHOLE_CALL = re.compile(r"( \d+\)) {15}(\|  .*) \{"), re.compile(r"( \d+\)).{15}(\|  .*);")
+
+
+def expect_kept(first, second):
+    """
+    The second reading of function_graph's lines has those of the first one.  A call that was the last of its thread, and open,
+    may have ended in between: then the same line shows it whole, as its end is the thread's next event.
+    """
+    lines, later = first.splitlines(), second.splitlines()
+    for number, line in enumerate(lines):
+        found = later[number] if number < len(later) else None
+        if line == found:
+            continue
+        begun, whole = OPEN_CALL.fullmatch(line), WHOLE_CALL.fullmatch(found or "")
+        ended = begun and whole and begun.groups() == whole.groups()
+        expect(ended and not any(after.startswith(begun[1]) for after in lines[number + 1:]),
+               f"reading has consumed something: line {number} of {len(lines)} was {line!r} and is {found!r} of {len(later)}")
+
+
 def graph_text(case):
     """Lines as function_graph prints them; braces that fit, and each function within its caller."""
     with mounted(case) as (_, tree):
@@ -273,7 +292,7 @@ def graph_text(case):
         with open(tree.path("trace_marker"), "wb", buffering=0) as file:
             expect(file.write(b"y" * 3000) == 1024, "a mark is longer than its writer is told")
         text = tree.read("trace")
-        expect(text == tree.read("trace")[:len(text)], "reading has consumed something")
+        expect_kept(text, tree.read("trace"))
         lines, stacks, seen = body_of(text, GRAPH_HEADER), {}, set()
         for number, line in enumerate(lines):
             match = GRAPH_LINE.match(line)
@@ -307,6 +326,22 @@ def graph_text(case):
         expect(len(tree.read("trace").splitlines()) > 4, "appending has cleared the buffer")
         tree.write("trace", "\n")
         expect(len(tree.read("trace").splitlines()) == 4, "the buffer is not empty")
+
+
+def ended_between(case):
+    """A call that ends between two readings of trace is one line, which the second reading shows whole."""
+    with mounted(case) as (_, tree):
+        tree.write("set_ftrace_filter", "wait_once\n")  # some milliseconds, again and again
+        tree.write("current_tracer", "function_graph\n")
+        until("calls", lambda: tree.read("trace").count("wait_once()") > 2)
+
+        def pair():
+            first = tree.read("trace")
+            time.sleep(0.2)
+            second = tree.read("trace")
+            expect_kept(first, second)
+            return first != second[:len(first)]
+        until("a call that was open in between", pair)
 
 
 def real_marks():
@@ -797,6 +832,7 @@ SINGLE = {
     "tracefs-folder-in-use": folder_in_use,
     "tracefs-controls": controls,
     "tracefs-graph": graph_text,
+    "tracefs-graph-ended": ended_between,
     "tracefs-tracer-changes": tracer_changes,
     "tracefs-function": function_text,
     "tracefs-pipe": pipe,
