@@ -93,6 +93,10 @@ static int serve_tree(struct mounting *mounting, pid_t pid)
 
 	if (ret)
 		calltap_diag_print(&diag, stderr);
+	else if (tracefs_left_readers(mounting->tracefs))
+		fprintf(stderr,
+			"calltap: some readers had not got all records 5 s behind the recording's end, and the files "
+			"are gone; write 0 to tracing_on and let them read before you end it\n");
 	return ret ? EXIT_USAGE : 0;
 }
 

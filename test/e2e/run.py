@@ -89,6 +89,7 @@ import tracefs
 import tracefs_details
 import tracefs_options
 import tracefs_raw
+import tracefs_ends
 import tracefs_storm
 import tree_files
 import tree_forked
@@ -115,7 +116,7 @@ MODULES = (programs, language, jumps, environment, tools, live, options, refusal
            emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, walked, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
            peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, classes, rust_values, choosing, constants, revalued, reader, prototypes, by_value, callers, counts, spans, paths, page, ranging, changed, comparing, adaptive,
-           exported, reading, completing, shells, shown, tracefs, tracefs_details, tracefs_options, kernel_text, tracefs_raw, tracefs_storm, tracecmd, kernelshark, tree_files, tree_forked, tree_filters)
+           exported, reading, completing, shells, shown, tracefs, tracefs_details, tracefs_options, kernel_text, tracefs_raw, tracefs_ends, tracefs_storm, tracecmd, kernelshark, tree_files, tree_forked, tree_filters)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <host/now.h>
 #include <host/remote/remote.h>
 
 #include "tree.h"
@@ -24,7 +25,7 @@ int ask_tell_gone(const struct tree *tree, struct calltap_diag *diag)
 
 bool ask_is_gone(const struct tree_instance *instance, struct calltap_diag *diag)
 {
-	if (instance->tree->pid && !instance->source.ended)
+	if (instance->tree->pid && !instance->source.ended && !instance->tree->over)
 		return false;
 	(void)ask_tell_gone(instance->tree, diag);
 	return true;
@@ -70,10 +71,21 @@ static int send_on(struct tree *tree, const struct remote_request *request, char
 	return ret == -EPIPE ? ask_tell_gone(tree, diag) : ret;
 }
 
+/* How long to wait for an answer: all questions of a tree that goes have one time together. */
+static int patience_ms(const struct tree *tree)
+{
+	uint64_t now = now_ns();
+
+	if (!tree->leave_ns)
+		return ASK_PATIENCE_MS;
+	return now < tree->leave_ns ? (int)((tree->leave_ns - now) / 1000000) : 0;
+}
+
 int ask_session(struct tree_instance *instance, const char *verb, const char *const *words, size_t count, int fd,
 		char **answer, struct calltap_diag *diag)
 {
-	struct remote_request request = {.verb = verb, .fds = &fd, .fd_count = fd >= 0, .timeout_ms = ASK_PATIENCE_MS};
+	struct remote_request request = {
+		.verb = verb, .fds = &fd, .fd_count = fd >= 0, .timeout_ms = patience_ms(instance->tree)};
 	const char **list;
 	char *name;
 	int ret = name_words(instance, words, count, &list, &name);
@@ -95,7 +107,8 @@ const char *ask_settings(struct tree_instance *instance)
 	struct calltap_diag diag = {.column = -1};
 	char *answer;
 
-	if (instance->source.ended || ask_session(instance, "settings", NULL, 0, -1, &answer, &diag))
+	if (instance->source.ended || instance->tree->over ||
+	    ask_session(instance, "settings", NULL, 0, -1, &answer, &diag))
 		return instance->settings;
 	free(instance->settings);
 	instance->settings = answer;
@@ -371,7 +384,7 @@ int ask_change(struct tree_instance *instance, const char *file, const struct tr
 
 	if (!changes->count)
 		return 0;
-	if (instance->source.ended)
+	if (instance->source.ended || instance->tree->over)
 		ret = ask_tell_gone(instance->tree, &diag);
 	else if (instance->session_name[0] && is_for_begin(changes))
 		ret = begin_again(instance, changes, &diag);

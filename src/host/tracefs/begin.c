@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <calltap/abi/ring.h>
+#include <host/now.h>
 #include <host/remote/remote.h>
 
 #include "tree.h"
@@ -113,7 +114,8 @@ void end_instance(struct tree_instance *instance)
 	char *answer = NULL;
 
 	/* A session that does not answer ends the instance when the connection closes. */
-	if (instance->session_name[0] && !instance->source.ended &&
+	if (instance->session_name[0] && !instance->source.ended && !instance->tree->over &&
+	    (!instance->tree->leave_ns || now_ns() < instance->tree->leave_ns) &&
 	    ask_session(instance, "detach", NULL, 0, -1, &answer, &diag))
 		answer = NULL;
 	free(answer);

@@ -363,6 +363,7 @@ static void take_records(struct tree_instance *instance, uint64_t until_ns, bool
 	struct trace_event record;
 	uint32_t count = 0;
 
+	source->held = source->behind = false;
 	if (!trace)
 		return;
 	if (!source->stack && callstack_create(&source->stack, trace, &calls, instance)) {
@@ -406,28 +407,58 @@ void source_pump(struct tree_instance *instance)
 	pump(instance, true);
 }
 
-void source_end(struct tree_instance *instance)
+/* Take in, for a while, the rest of what comes beside the instance's records; true: there is no more. */
+static bool end_besides(struct tree_instance *instance)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < TREE_BESIDES; i++)
+		if (instance->besides[i]) {
+			instance->besides[i]->end(instance);
+			all &= instance->besides[i]->known(instance) == UINT64_MAX;
+		}
+	return all;
+}
+
+/* holds: as with pump(). */
+static void end(struct tree_instance *instance, bool holds)
 {
 	struct tree_source *source = &instance->source;
 
 	if (source->ended)
 		return;
-	source_pump(instance);
-	for (unsigned i = 0; i < TREE_BESIDES && !source->finished; i++)
-		if (instance->besides[i])
-			instance->besides[i]->end(instance);
-	if (!source->finished && source->follow && !source->failed)
+	pump(instance, holds);
+	if (!source->finished && !end_besides(instance)) {
+		source->behind = true;
+		return;
+	}
+	if (!source->finished && source->follow && !source->failed) {
 		trace_follow_finish(source->follow);
+		take_records(instance, now_ns() + TAKE_NS, holds);
+	}
 	source->finished = true;
-	if (source->follow && !source->failed)
-		take_records(instance, UINT64_MAX, true);
-	if (source->held)
+	if (source->behind && !source->failed)
 		return;
 	if (source->follow && trace_follow_trace(source->follow))
 		tell_rest(instance, trace_follow_trace(source->follow));
 	reach(instance, UINT64_MAX);
 	source->ended = true;
+	source->held = source->behind = false;
 	source_put_marks(instance, UINT64_MAX);
+}
+
+void source_end(struct tree_instance *instance)
+{
+	end(instance, true);
+}
+
+/* Take some of what has come into the store, though readers may have no room for it. */
+static void take_up(struct tree_instance *instance)
+{
+	if (instance->tree->over)
+		end(instance, false);
+	else
+		pump(instance, false);
 }
 
 uint64_t source_known_ns(const struct tree_instance *instance)
@@ -443,14 +474,19 @@ uint64_t source_known_ns(const struct tree_instance *instance)
 	return ticks ? trace_mono_ns(trace, ticks) : 0;
 }
 
+uint64_t source_until(const struct tree *tree, uint64_t patience_ns)
+{
+	return tree->over ? tree->over_ns + TREE_END_NS : now_ns() + patience_ns;
+}
+
 void source_settle(struct tree_instance *instance)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = now_ns(), until_ns = source_until(instance->tree, SETTLE_NS);
 
-	pump(instance, false);
-	while (source_known_ns(instance) < now && now_ns() - now < SETTLE_NS) {
+	take_up(instance);
+	while (source_known_ns(instance) < now && now_ns() < until_ns) {
 		(void)poll(NULL, 0, SETTLE_MS);
-		pump(instance, false);
+		take_up(instance);
 	}
 }
 

@@ -71,7 +71,7 @@ bool gate_drain(struct tree_instance *gate, gate_take *take, void *ctx)
 {
 	if (!gate || gate->source.ended)
 		return true;
-	if (gate->tree->over)
+	if (gate->tree->over || gate->source.finished)
 		source_end(gate);
 	else
 		gate_pump(gate);
@@ -84,7 +84,7 @@ void gate_stop(struct tree_instance *gate, gate_take *take, void *ctx)
 	struct calltap_diag diag;
 	char *answer = NULL;
 
-	if (!gate || gate->source.ended)
+	if (!gate_is_open(gate))
 		return;
 	gate_settle(gate, take, ctx);
 	if (ask_session(gate, "detach", NULL, 0, -1, &answer, &diag))
@@ -96,9 +96,9 @@ void gate_stop(struct tree_instance *gate, gate_take *take, void *ctx)
 
 void gate_settle(struct tree_instance *gate, gate_take *take, void *ctx)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = now_ns(), until_ns = source_until(gate->tree, SETTLE_NS);
 
-	while ((!gate_drain(gate, take, ctx) || source_known_ns(gate) < now) && now_ns() - now < SETTLE_NS)
+	while ((!gate_drain(gate, take, ctx) || source_known_ns(gate) < now) && now_ns() < until_ns)
 		if (!gate->source.behind)
 			(void)poll(NULL, 0, SETTLE_MS);
 }
@@ -115,6 +115,11 @@ uint64_t gate_known_ticks(const struct tree_instance *gate)
 }
 
 bool gate_is_open(const struct tree_instance *gate)
+{
+	return gate && !gate->source.finished;
+}
+
+bool gate_has_more(const struct tree_instance *gate)
 {
 	return gate && !gate->source.ended;
 }

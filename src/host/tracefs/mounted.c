@@ -34,7 +34,8 @@
 #define CALLING_NS    2000000000u /* for the agent of a process that opens a file to call in */
 #define SERVE_NS      20000000u	  /* for requests at a time: records come in meanwhile */
 #define RAW_SIZE      (1ll << 40) /* of trace_pipe_raw: splice() wants a file that has more */
-#define REST_NS	      2000000000u /* for readers to get the rest */
+#define REST_NS	      2000000000u /* for files to be closed when the tree is to go */
+#define READER_NS     3000000000u /* who has read, or waited, since then will read more */
 #define SOON_MS	      1		  /* a reader's next request follows the last one */
 #define NAMES_DEFAULT 128	  /* of saved_cmdlines_size, as with the kernel */
 #define TRACE_WAIT_NS 1000000000u /* a reader of `trace` waits no longer for records that are under way */
@@ -63,9 +64,10 @@ struct tracefs {
 	struct tree_open **opens; /* all that are open */
 	size_t open_count;
 	time_t since;
-	uint64_t end_ns; /* when it was seen that the session has ended; 0 = it has not */
-	bool counts;	 /* there is more for the profiler, or the stack tracer */
-	bool awaits;	 /* await_closing() is at work */
+	bool told;   /* the tree's owner was told that the session has ended */
+	bool left;   /* readers had not got all of it when the tree went */
+	bool counts; /* there is more for the profiler, or the stack tracer */
+	bool awaits; /* await_closing() is at work */
 };
 
 static struct tracefs *tracefs_of(fuse_req_t req)
@@ -403,7 +405,7 @@ static bool has_waited(struct tree_open *open)
 	if (now - open->since_ns <= TRACE_WAIT_NS)
 		return false;
 	return now - open->known_since_ns > STALLED_NS || now - open->since_ns > BACKLOG_NS ||
-	       ask_is_tracing(open->instance);
+	       (ask_is_tracing(open->instance) && !open->instance->tree->over);
 }
 
 static bool is_ready(struct tree_open *open)
@@ -701,31 +703,52 @@ static bool has_ended(const struct tracefs *tracefs, const struct tree_instance 
 	return is_readable(instance->source.connection < 0 ? tracefs->options->done : instance->source.connection);
 }
 
-/* Take in what has come for all instances, and see which have ended. */
+/* Take in what has come for an instance, and see whether it has ended; true: there is more, and no reader holds it up.
+ */
+static bool pump(struct tracefs *tracefs, struct tree_instance *instance)
+{
+	if (instance->source.ended)
+		return false;
+	if (!has_ended(tracefs, instance)) {
+		source_pump(instance);
+	} else {
+		if (!instance->id && !tracefs->tree.over) {
+			tracefs->tree.over = true;
+			tracefs->tree.over_ns = now_ns();
+		}
+		source_end(instance);
+	}
+	return instance->source.behind && !instance->source.held;
+}
+
+/* Take in what has come for all instances. */
 static void pump_all(struct tracefs *tracefs)
 {
+	bool hurries = false;
+
 	for (struct waiting *waiting = tracefs->waiting; waiting; waiting = waiting->next)
 		stream_note_reader(waiting->open);
 	for (size_t i = 0; i < tracefs->open_count; i++)
 		if (tracefs->opens[i]->poll)
 			stream_note_reader(tracefs->opens[i]);
-	for (struct tree_instance *instance = tracefs->tree.instances; instance; instance = instance->next) {
-		if (instance->source.ended)
-			continue;
-		if (has_ended(tracefs, instance)) {
-			source_end(instance);
-			tracefs->tree.over |= !instance->id && instance->source.ended;
-		} else {
-			source_pump(instance);
-		}
-	}
+	for (struct tree_instance *instance = tracefs->tree.instances; instance; instance = instance->next)
+		hurries |= (!tracefs->tree.over || instance->opens) && pump(tracefs, instance);
+	/* After the end others wait for those whose files somebody has open. */
+	if (tracefs->tree.over && hurries)
+		return;
+	for (struct tree_instance *instance = tracefs->tree.instances; instance && tracefs->tree.over;
+	     instance = instance->next)
+		if (!instance->opens)
+			pump(tracefs, instance);
 	tracefs->counts = !profiler_pump(&tracefs->tree) | !stacks_pump(&tracefs->tree);
 }
 
 /* Has all come that was recorded when the read began, or is it not going to? */
 static bool has_rest(const struct tree_open *open)
 {
-	return source_known_ns(open->instance) >= open->since_ns || now_ns() - open->since_ns > TRACE_WAIT_NS;
+	const uint64_t patience_ns = open->instance->tree->over ? BACKLOG_NS : TRACE_WAIT_NS;
+
+	return source_known_ns(open->instance) >= open->since_ns || now_ns() - open->since_ns > patience_ns;
 }
 
 static void answer_waiting(struct tracefs *tracefs)
@@ -771,21 +794,51 @@ static int pause_ms(const struct tracefs *tracefs)
 	return least;
 }
 
+/* Is somebody at the file who consumes events, and has not got all of them? */
+static bool has_rest_to_read(const struct tree_open *open)
+{
+	const struct tree_store *store = &open->instance->store;
+	uint32_t cpu = open->row && open->row->stream == STREAM_RAW ? open->which : open->reading.cpu;
+	uint64_t entries = cpu == READING_ALL ? store->entries : cpu < store->cpu_count ? store->cpus[cpu].entries : 0;
+
+	return is_pipe(open->row) && now_ns() - open->read_ns < READER_NS &&
+	       (!open->instance->source.ended || entries || open->text.used);
+}
+
+/* The session has ended, and the tree is to go: is it time?  Readers get the rest, all together in TREE_END_NS. */
+static bool is_rest_over(struct tracefs *tracefs, uint64_t for_others_ns)
+{
+	const uint64_t since_end_ns = now_ns() - tracefs->tree.over_ns;
+	bool reads = false;
+
+	for (size_t i = 0; i < tracefs->open_count; i++)
+		reads |= has_rest_to_read(tracefs->opens[i]);
+	tracefs->left = reads && since_end_ns > TREE_END_NS;
+	return !tracefs->open_count || tracefs->left || (!reads && since_end_ns > for_others_ns);
+}
+
 /* The session has ended: readers get the rest, and when nobody has a file open any more, the tree goes. */
 static bool is_over(struct tracefs *tracefs)
 {
 	if (!tracefs->tree.over)
 		return false;
-	if (!tracefs->end_ns) {
-		tracefs->end_ns = now_ns();
+	if (!tracefs->told) {
+		tracefs->told = true;
 		if (tracefs->options->ended)
 			tracefs->options->ended(tracefs->options->ctx);
 	}
-	if (tracefs->options->keep)
-		return false;
 	/* A process that lives on was let go of, which somebody wanted, or executes another program. */
-	return !tracefs->open_count ||
-	       (tracefs->tree.pid > 0 && proc_alive(tracefs->tree.pid) && now_ns() - tracefs->end_ns > REST_NS);
+	if (!tracefs->options->keep && tracefs->tree.pid > 0 && proc_alive(tracefs->tree.pid))
+		return is_rest_over(tracefs, REST_NS);
+	return !tracefs->options->keep && !tracefs->open_count;
+}
+
+/* Is the tree to go, whatever the session does? */
+static bool is_stopped(struct tracefs *tracefs)
+{
+	if (is_readable(tracefs->options->owner))
+		return true;
+	return is_readable(tracefs->options->stop) && (!tracefs->tree.over || is_rest_over(tracefs, 0));
 }
 
 /* Take requests for a while, as long as one comes soon after the other; false: the tree was unmounted. */
@@ -805,10 +858,9 @@ static void serve_requests(struct tracefs *tracefs)
 {
 	struct fuse_buf buffer = {0};
 
-	while (!fuse_session_exited(tracefs->fuse) && !is_over(tracefs) && !is_readable(tracefs->options->stop) &&
-	       !is_readable(tracefs->options->owner)) {
+	while (!fuse_session_exited(tracefs->fuse) && !is_over(tracefs) && !is_stopped(tracefs)) {
 		struct pollfd ready[3] = {{fuse_session_fd(tracefs->fuse), POLLIN, 0},
-					  {tracefs->options->stop, POLLIN, 0},
+					  {tracefs->tree.over ? -1 : tracefs->options->stop, POLLIN, 0},
 					  {tracefs->options->owner, POLLIN, 0}};
 		int got = poll(ready, 3, pause_ms(tracefs));
 
@@ -915,10 +967,16 @@ int tracefs_serve(struct tracefs *tracefs, pid_t pid, struct calltap_diag *diag)
 	return 0;
 }
 
+bool tracefs_left_readers(const struct tracefs *tracefs)
+{
+	return tracefs->left;
+}
+
 void tracefs_unmount(struct tracefs *tracefs)
 {
 	if (!tracefs)
 		return;
+	tracefs->tree.leave_ns = now_ns() + TREE_END_NS;
 	for (struct waiting *waiting = tracefs->waiting, *next; waiting; waiting = next) {
 		next = waiting->next;
 		fuse_reply_err(waiting->req, ENODEV);

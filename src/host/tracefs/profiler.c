@@ -269,7 +269,7 @@ int profiler_read_stat(struct tree_open *open, struct tree_text *out)
 	uint64_t lost;
 	size_t count;
 
-	if (is_on(open->instance->tree))
+	if (profiler && gate_has_more(profiler->gate))
 		gate_settle(profiler->gate, take, profiler);
 	if (profiler && open->which < profiler->cpu_count)
 		cpu = &profiler->cpus[open->which];
@@ -286,6 +286,8 @@ int profiler_read_stat(struct tree_open *open, struct tree_text *out)
 	if (lost || (profiler && profiler->lost_more))
 		tree_text_format(out, "# lost on all CPUs: %s%" PRIu64 ", calls or ends of calls\n",
 				 profiler->lost_more ? "more than " : "", lost);
+	if (profiler && gate_has_more(profiler->gate) && profiler->gate->source.behind)
+		tree_text_string(out, "# calls of before are still being counted; read the file again\n");
 	if (profiler && profiler->has_failed)
 		tree_text_string(out, "# there was not enough memory for all calls\n");
 	return 0;

@@ -309,7 +309,7 @@ int stacks_write_enabled(struct tree_open *open, const char *text, size_t size)
 
 static void settle(struct tree *tree)
 {
-	if (is_on(tree))
+	if (tree->stacks && gate_has_more(tree->stacks->gate))
 		gate_settle(tree->stacks->gate, take, tree->stacks);
 }
 

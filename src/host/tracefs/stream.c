@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/now.h>
+
 #include "tree.h"
 
 /* With pause-on-trace nothing is kept as long as somebody who may read has the file open. */
@@ -141,6 +143,7 @@ bool stream_is_ready(struct tree_open *open)
 
 void stream_note_reader(struct tree_open *open)
 {
+	open->read_ns = now_ns();
 	if (open->row && open->row->stream == STREAM_RAW)
 		store_note_reader(&open->instance->store, open->which);
 	else if (open->reading.consumes)

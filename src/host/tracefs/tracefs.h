@@ -55,6 +55,8 @@ int tracefs_mount(struct tracefs **out, const struct tracefs_options *options, s
  * none yet), until it is unmounted, or `stop`; or the session has ended and no file is open any more.
  */
 int tracefs_serve(struct tracefs *tracefs, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* Did the tree go before all who read had got all that was recorded?  For a tree that was served. */
+bool tracefs_left_readers(const struct tracefs *tracefs);
 /* Unmount what is mounted still, and free all.  tracefs: may be NULL. */
 void tracefs_unmount(struct tracefs *tracefs);
 

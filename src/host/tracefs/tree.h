@@ -324,6 +324,9 @@ struct tree_caller {
 	bool comes; /* it was caught, and is looked at again */
 };
 
+/* When the session has ended: for readers to get the rest, and for all who wait for records, together. */
+#define TREE_END_NS 5000000000u
+
 struct tree {
 	const struct tracefs_options *options;
 	pid_t pid;			 /* 0 = there is no process yet, or the session had ended before */
@@ -353,7 +356,9 @@ struct tree {
 	struct tree_profiler *profiler; /* NULL = it was never on */
 	struct tree_stacks *stacks;	/* likewise of the stack tracer */
 	struct tree_caller callers[TREE_CALLERS];
-	bool over; /* the top level's session has ended */
+	bool over;	   /* the top level's session has ended */
+	uint64_t over_ns;  /* when that was seen */
+	uint64_t leave_ns; /* the tree goes: until then the session is asked; 0 = it stays */
 };
 
 /* ask.c: the session's answers. */
@@ -502,15 +507,23 @@ int source_open(struct tree_instance *instance) __attribute__((warn_unused_resul
 void source_pump(struct tree_instance *instance);
 /* Lost records of threads on a CPU, or READING_ALL, that no event tells of so far. */
 uint64_t source_untold(const struct tree_instance *instance, uint32_t cpu);
-/* No more comes: take the rest; not `ended` yet while readers get it. */
+/*
+ * No more comes: take some of the rest, as source_pump() does.  To be called until `ended`; readers who keep at it get
+ * all of it.
+ */
 void source_end(struct tree_instance *instance);
 void source_close(struct tree_instance *instance);
 /* Up to when all events are in the store; UINT64_MAX = all that will ever come. */
 uint64_t source_known_ns(const struct tree_instance *instance);
-/* Have all events up to now in the store, if they come within some time. */
+/* Have all events up to now in the store, if they come until source_until(). */
 void source_settle(struct tree_instance *instance);
 /* Leave out all events up to now. */
 void source_forget(struct tree_instance *instance);
+/*
+ * When to wait no longer for records that are under way: in that time; once the session has ended 5 s behind its end,
+ * for all who wait together.
+ */
+uint64_t source_until(const struct tree *tree, uint64_t patience_ns);
 /* Leave out those of a CPU, as far as they have come. */
 void source_forget_cpu(struct tree_instance *instance, uint32_t cpu);
 /* Leave out what comes from now on, up to the end of the last such pause. */
@@ -591,12 +604,14 @@ void gate_pump(struct tree_instance *gate);
 bool gate_drain(struct tree_instance *gate, gate_take *take, void *ctx);
 /* The same with all up to now, if it comes within some time. */
 void gate_settle(struct tree_instance *gate, gate_take *take, void *ctx);
-/* No more is recorded; the gate still knows the functions of what was. */
+/* No more is recorded; the gate still knows the functions of what was, and gate_drain() hands on the rest. */
 void gate_stop(struct tree_instance *gate, gate_take *take, void *ctx);
 /* Up to when, by the counter, all that it records is in its store; UINT64_MAX = no more comes. */
 uint64_t gate_known_ticks(const struct tree_instance *gate);
 /* Is there a gate, and does it record? */
 bool gate_is_open(const struct tree_instance *gate);
+/* Is something of what it has recorded to be handed on?  gate: may be NULL. */
+bool gate_has_more(const struct tree_instance *gate);
 /* *gate may be NULL. */
 void gate_end(struct tree_instance **gate);
 
@@ -822,6 +837,7 @@ struct tree_open {
 	int flags;	   /* as open() had them */
 	pid_t writer;	   /* thread that writes just now */
 	uint64_t since_ns; /* time of the open, of trace_pipe: of the read */
+	uint64_t read_ns;  /* when its holder consumed events, or waited for some */
 	uint64_t known_ns; /* of trace: source_known_ns(), and since when it is that */
 	uint64_t known_since_ns;
 	bool flushed;	       /* nothing was done with it since it, or a copy of it, was closed */

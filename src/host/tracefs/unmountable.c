@@ -18,6 +18,11 @@ int tracefs_serve(struct tracefs *tracefs, pid_t pid, struct calltap_diag *diag)
 	return calltap_diag_set(diag, -EOPNOTSUPP, "this calltap was built without FUSE");
 }
 
+bool tracefs_left_readers(const struct tracefs *tracefs)
+{
+	return false;
+}
+
 void tracefs_unmount(struct tracefs *tracefs)
 {
 	(void)tracefs;
