@@ -709,23 +709,24 @@ static bool pump(struct tracefs *tracefs, struct tree_instance *instance)
 {
 	if (instance->source.ended)
 		return false;
-	if (!has_ended(tracefs, instance)) {
-		source_pump(instance);
-	} else {
-		if (!instance->id && !tracefs->tree.over) {
-			tracefs->tree.over = true;
-			tracefs->tree.over_ns = now_ns();
-		}
+	if (has_ended(tracefs, instance))
 		source_end(instance);
-	}
+	else
+		source_pump(instance);
 	return instance->source.behind && !instance->source.held;
 }
 
-/* Take in what has come for all instances. */
+/* Take in what has come for all instances.  The session's end is told before that: signals are the tree's from then on.
+ */
 static void pump_all(struct tracefs *tracefs)
 {
 	bool hurries = false;
 
+	if (!tracefs->tree.over && has_ended(tracefs, tracefs->tree.instances)) {
+		tracefs->tree.over = true;
+		tracefs->tree.over_ns = now_ns();
+		return;
+	}
 	for (struct waiting *waiting = tracefs->waiting; waiting; waiting = waiting->next)
 		stream_note_reader(waiting->open);
 	for (size_t i = 0; i < tracefs->open_count; i++)
