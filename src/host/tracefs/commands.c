@@ -496,7 +496,7 @@ static void pump(struct tree_instance *instance)
 
 	if (!commands->gate || instance->source.ended)
 		return;
-	gate_pump(commands->gate);
+	gate_pump_held(commands->gate);
 	if (commands->gate->store.first < commands->gate->store.end) {
 		bool on = ask_is_tracing(instance);
 
@@ -531,9 +531,8 @@ static void end(struct tree_instance *instance)
 {
 	struct tree_commands *commands = instance->commands;
 
-	if (!commands->gate)
-		return;
-	source_end(commands->gate);
+	if (commands->gate)
+		gate_end_held(commands->gate, instance);
 }
 
 static const struct tree_beside beside = {

@@ -16,7 +16,6 @@
 
 #define STACK_MAX 64u	      /* functions of a stack */
 #define DEPTH_MAX 1024u	      /* open calls of a thread that are kept: the outermost ones */
-#define HELD_MAX  (32u << 20) /* bytes of the gate's events that wait for the instance's calls */
 
 /* The open calls of a slot. */
 struct open_calls {
@@ -83,8 +82,8 @@ static void pump(struct tree_instance *instance)
 {
 	struct tree_instance *gate = instance->func_stacks->gate;
 
-	if (gate && !gate->source.ended && gate->store.bytes < HELD_MAX)
-		gate_pump(gate);
+	if (gate && !gate->source.ended)
+		gate_pump_held(gate);
 }
 
 static uint64_t known(const struct tree_instance *instance)
@@ -104,13 +103,12 @@ static void reach(struct tree_instance *instance, uint64_t until_ticks)
 	}
 }
 
-/* More than HELD_MAX waits only for calls that are under way, which come when all of the gate's have come. */
 static void end(struct tree_instance *instance)
 {
 	struct tree_instance *gate = instance->func_stacks->gate;
 
-	if (gate && (gate->store.bytes < HELD_MAX || !instance->source.behind))
-		source_end(gate);
+	if (gate)
+		gate_end_held(gate, instance);
 }
 
 static void destroy(struct tree_instance *instance)

@@ -13,6 +13,7 @@
 #include "tree.h"
 
 #define STORE_BYTES (64u << 20) /* more than comes at a time */
+#define HELD_MAX    (32u << 20) /* bytes of events that wait for an instance's own */
 #define SETTLE_NS   5000000000u /* for records that are under way: all that came before */
 #define SETTLE_MS   5
 
@@ -65,6 +66,19 @@ static void hand_on(struct tree_instance *gate, gate_take *take, void *ctx)
 		take(ctx, event);
 		store_take(&gate->store, gate->store.first);
 	}
+}
+
+void gate_pump_held(struct tree_instance *gate)
+{
+	if (gate->store.bytes < HELD_MAX)
+		gate_pump(gate);
+}
+
+/* More than HELD_MAX waits only for calls that are under way, which come when all of the gate's have come. */
+void gate_end_held(struct tree_instance *gate, const struct tree_instance *instance)
+{
+	if (gate->store.bytes < HELD_MAX || !instance->source.behind)
+		source_end(gate);
 }
 
 bool gate_drain(struct tree_instance *gate, gate_take *take, void *ctx)

@@ -600,6 +600,12 @@ int gate_switch(struct tree_instance **gate, const struct gate_kind *kind, void 
 		const char *text, size_t size) __attribute__((warn_unused_result));
 /* Take in what has come. */
 void gate_pump(struct tree_instance *gate);
+/*
+ * The same, and its end, for a gate whose events are kept until the instance's own have come as far: no more is taken
+ * in while many wait, for the store would overwrite the oldest.
+ */
+void gate_pump_held(struct tree_instance *gate);
+void gate_end_held(struct tree_instance *gate, const struct tree_instance *instance);
 /* Take in what has come, and hand each event on, which is gone then.  False: there is more.  gate: may be NULL. */
 bool gate_drain(struct tree_instance *gate, gate_take *take, void *ctx);
 /* The same with all up to now, if it comes within some time. */
