@@ -13,7 +13,7 @@ from tracefs import Tree
 
 SUBSHELL = """until read -r < tree/current_tracer; do :; done 2> /dev/null
 (
-	echo about_to_fork > tree/set_ftrace_filter
+	echo _do_fork > tree/set_ftrace_filter
 	echo $BASHPID > tree/set_ftrace_pid
 	echo function > tree/current_tracer
 	(:); (:); (:)
@@ -42,7 +42,7 @@ def of_shell(case):
         tree.end(how=signal.SIGTERM, status=7)
         said = tree.said()
     shell = re.search(r"^is (\d+)$", said, re.M)[1]
-    calls = re.findall(r"^ *bash-(\d+) .*: about_to_fork <-", said, re.M)
+    calls = re.findall(r"^ *bash-(\d+) .*: _do_fork <-", said, re.M)
     # Three subshells, and cat's process: that comes after tracing_on was 0.
     expect(calls == [shell] * 3, f"calls by {calls}, not three by {shell}: {said}")
     expect("did not learn" not in said, said)

@@ -4,9 +4,10 @@
     run.py [--build DIR] [--work DIR] [--json] [FOLDER|CASE...]
 
 The tests are those of Debian's package linux-source-6.1 (tools/testing/selftests/ftrace), which is installed by apt
-where it is missing.  The program is test/prog/kernel.c, whose functions have the names that the tests ask for.  What
-is named is a folder or a case below test.d; without names, all folders.  Exit status 1: a case failed that is not known
-to (KNOWN), or one that is known to passed.
+where it is missing.  The program is test/prog/kernel.c, whose functions have the names that the tests ask for.  The cases
+of OWN_SHELL are run once more with the suite's own shell as the program, and that result counts.  What is named is a
+folder or a case below test.d; without names, all folders.  Exit status 1: a case failed that is not known to (KNOWN), or
+one that is known to passed.
 """
 import argparse
 import glob
@@ -24,14 +25,23 @@ SUITE = "tools/testing/selftests/ftrace"
 LINE = re.compile(r"\[\d+\] (\(instance\) +)?(.*?)\t\[(\w+)\]")
 # Cases that do not pass, and why.
 EVENTS = "it is about events, which are not there yet"
-SHELL = "the test's own shell would have to be the program, where it passes (doc/tracefs.md)"
 MODULES = "it loads a module of the kernel"
 KNOWN = {
     "Basic event tracing check": EVENTS,
-    "ftrace - function pid filters": SHELL,
     "ftrace - test for function event triggers": EVENTS,
     "ftrace - test for function traceon/off triggers": EVENTS,
 }
+# Cases that trace the shell which they run in.
+OWN_SHELL = {"ftrace - function pid filters": "ftrace/func-filter-pid.tc"}
+# The command's shell tells its process, in whose mounts the files are, and waits; the program runs the suite there.
+COMMAND = 'cd "$WORK"; echo $$ > pid.new; mv pid.new pid; until [ -e done ]; do sleep 0.1; done'
+PROGRAM = """cd "$WORK"
+export LD_PRELOAD="${LD_PRELOAD:+$LD_PRELOAD:}$1"
+until [ -e pid ]; do sleep 0.1; done
+nsenter -m -t $(cat pid) sh -c 'cd "$1"; shift; exec ./ftracetest "$@"' sh "$2" -l "$3" "test.d/$4"
+: > done
+sleep 1
+"""
 # Why cases are not supported, where it is not for events.
 MISSING = {
     "ftrace - function trace on module": MODULES,
@@ -95,6 +105,24 @@ def run(arguments, suite):
     return found, logs
 
 
+def run_own(arguments, suite, case):
+    """The results of a case that traces its own shell: the suite itself is the program."""
+    folder = os.path.join(arguments.work, "own")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    library = os.path.join(folder, "forks_traced.so")
+    subprocess.run(["gcc", "-O1", "-fpatchable-function-entry=5", "-fPIC", "-shared", "-o", library, os.path.join(ROOT, "test", "prog", "forks_traced.c"), "-ldl"],
+                   check=True)
+    command = [os.path.join(arguments.build, "src", "cmd", "calltap"), "shell", "-q", "-c", COMMAND, "--",
+               "sh", "-c", PROGRAM, "sh", library, suite, os.path.join(folder, "logs"), case]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False, timeout=arguments.timeout, env={**os.environ, "WORK": folder})
+    found = results(done.stdout)
+    if not found:
+        sys.exit(f"the suite has not run {case}: {done.stdout[-500:]}")
+    return found
+
+
 def why(name):
     return KNOWN.get(name) or MISSING.get(name, EVENTS)
 
@@ -115,6 +143,9 @@ def main():
         arguments.names = sorted(os.path.basename(path) for path in glob.glob(os.path.join(suite, "test.d", "*"))
                                  if os.path.basename(path) not in ("template", "selftest") and os.path.isdir(path))
     found, logs = run(arguments, suite)
+    for own, case in OWN_SHELL.items():
+        if any(name == own for name, _, _ in found):
+            found = [result for result in found if result[0] != own] + run_own(arguments, suite, case)
     if arguments.json:
         print(json.dumps([{"case": name, "instance": instance, "result": result, "reason": why(name)}
                           for name, instance, result in found]))
