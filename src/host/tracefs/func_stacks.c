@@ -14,8 +14,8 @@
 
 #include "tree.h"
 
-#define STACK_MAX 64u	      /* functions of a stack */
-#define DEPTH_MAX 1024u	      /* open calls of a thread that are kept: the outermost ones */
+#define STACK_MAX 64u	/* functions of a stack */
+#define DEPTH_MAX 1024u /* open calls of a thread that are kept: the outermost ones */
 
 /* The open calls of a slot. */
 struct open_calls {

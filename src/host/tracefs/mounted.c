@@ -35,7 +35,6 @@
 #define SERVE_NS      20000000u	  /* for requests at a time: records come in meanwhile */
 #define RAW_SIZE      (1ll << 40) /* of trace_pipe_raw: splice() wants a file that has more */
 #define REST_NS	      2000000000u /* for files to be closed when the tree is to go */
-#define READER_NS     3000000000u /* who has read, or waited, since then will read more */
 #define SOON_MS	      1		  /* a reader's next request follows the last one */
 #define NAMES_DEFAULT 128	  /* of saved_cmdlines_size, as with the kernel */
 #define TRACE_WAIT_NS 1000000000u /* a reader of `trace` waits no longer for records that are under way */
@@ -248,12 +247,6 @@ static int add_open(struct tracefs *tracefs, struct tree_open *open)
 	return 0;
 }
 
-/* Is the row a stream that is consumed? */
-static bool is_pipe(const struct tree_row *row)
-{
-	return row && (row->stream == STREAM_PIPE || row->stream == STREAM_RAW);
-}
-
 static void begin_open(struct tree_open *open, const struct tree_node *node, const struct fuse_file_info *info)
 {
 	open->instance = node->instance;
@@ -299,7 +292,7 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info)
 	struct tree_node node;
 	int ret = find_node(req, ino, &node) ? 0 : -ENODEV;
 
-	if (!ret && node.instance->pipes && is_pipe(node_row(&node))) {
+	if (!ret && node.instance->pipes && stream_is_pipe(node_row(&node))) {
 		await_closing(tracefs_of(req), node.instance->id);
 		ret = find_node(req, ino, &node) ? 0 : -ENODEV; /* requests have come meanwhile */
 	}
@@ -324,7 +317,8 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info)
 	}
 	info->fh = (uintptr_t)open;
 	info->direct_io = 1;
-	info->nonseekable = open->row && (is_pipe(open->row) || !open->row->read) && open->row->stream != STREAM_TRACE;
+	info->nonseekable =
+		open->row && (stream_is_pipe(open->row) || !open->row->read) && open->row->stream != STREAM_TRACE;
 	fuse_reply_open(req, info);
 }
 
@@ -454,9 +448,9 @@ static void read_page(fuse_req_t req, struct tree_open *open, size_t size)
  */
 static void read_stream(fuse_req_t req, struct tree_open *open, size_t size, off_t offset, int flags)
 {
-	bool nonblocking = is_pipe(open->row) && flags & O_NONBLOCK;
+	bool nonblocking = stream_is_pipe(open->row) && flags & O_NONBLOCK;
 
-	if (is_pipe(open->row))
+	if (stream_is_pipe(open->row))
 		open->since_ns = now_ns();
 	if (!is_ready(open))
 		source_pump(open->instance);
@@ -576,7 +570,7 @@ static bool has_more(struct tree_open *open)
 		return true; /* its reader waits in read() */
 	if (open->row && open->row->stream == STREAM_RAW)
 		return raw_is_ready(open, true);
-	return !is_pipe(open->row) || stream_is_ready(open);
+	return !stream_is_pipe(open->row) || stream_is_ready(open);
 }
 
 static void on_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info, struct fuse_pollhandle *handle)
@@ -795,17 +789,6 @@ static int pause_ms(const struct tracefs *tracefs)
 	return least;
 }
 
-/* Is somebody at the file who consumes events, and has not got all of them? */
-static bool has_rest_to_read(const struct tree_open *open)
-{
-	const struct tree_store *store = &open->instance->store;
-	uint32_t cpu = open->row && open->row->stream == STREAM_RAW ? open->which : open->reading.cpu;
-	uint64_t entries = cpu == READING_ALL ? store->entries : cpu < store->cpu_count ? store->cpus[cpu].entries : 0;
-
-	return is_pipe(open->row) && now_ns() - open->read_ns < READER_NS &&
-	       (!open->instance->source.ended || entries || open->text.used);
-}
-
 /* The session has ended, and the tree is to go: is it time?  Readers get the rest, all together in TREE_END_NS. */
 static bool is_rest_over(struct tracefs *tracefs, uint64_t for_others_ns)
 {
@@ -813,7 +796,7 @@ static bool is_rest_over(struct tracefs *tracefs, uint64_t for_others_ns)
 	bool reads = false;
 
 	for (size_t i = 0; i < tracefs->open_count; i++)
-		reads |= has_rest_to_read(tracefs->opens[i]);
+		reads |= stream_is_being_read(tracefs->opens[i]);
 	tracefs->left = reads && since_end_ns > TREE_END_NS;
 	return !tracefs->open_count || tracefs->left || (!reads && since_end_ns > for_others_ns);
 }

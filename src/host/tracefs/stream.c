@@ -12,6 +12,8 @@
 
 #include "tree.h"
 
+#define READER_NS 3000000000u /* who has read, or waited, since then will read more */
+
 /* With pause-on-trace nothing is kept as long as somebody who may read has the file open. */
 int stream_begin_trace(struct tree_open *open)
 {
@@ -141,6 +143,11 @@ bool stream_is_ready(struct tree_open *open)
 	return open->read_any && source_known_ns(instance) >= open->since_ns && !ask_is_tracing(instance);
 }
 
+bool stream_is_pipe(const struct tree_row *row)
+{
+	return row && (row->stream == STREAM_PIPE || row->stream == STREAM_RAW);
+}
+
 void stream_note_reader(struct tree_open *open)
 {
 	open->read_ns = now_ns();
@@ -148,6 +155,16 @@ void stream_note_reader(struct tree_open *open)
 		store_note_reader(&open->instance->store, open->which);
 	else if (open->reading.consumes)
 		store_note_reader(&open->instance->store, open->reading.cpu);
+}
+
+bool stream_is_being_read(const struct tree_open *open)
+{
+	const struct tree_store *store = &open->instance->store;
+	uint32_t cpu = open->row && open->row->stream == STREAM_RAW ? open->which : open->reading.cpu;
+	uint64_t entries = cpu == READING_ALL ? store->entries : cpu < store->cpu_count ? store->cpus[cpu].entries : 0;
+
+	return stream_is_pipe(open->row) && now_ns() - open->read_ns < READER_NS &&
+	       (!open->instance->source.ended || entries || open->text.used);
 }
 
 /* The whole of trace, or of the snapshot, from its beginning on: what was there when it was opened. */

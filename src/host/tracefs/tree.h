@@ -970,5 +970,9 @@ void stream_fill(struct tree_open *open, size_t offset, size_t size);
 void stream_taken(struct tree_open *open, size_t size);
 /* Note that the holder of the file consumes events, or waits for some.  A file that is no stream is passed over. */
 void stream_note_reader(struct tree_open *open);
+/* Is the row a stream that is consumed? */
+bool stream_is_pipe(const struct tree_row *row);
+/* Is somebody at the file who consumes events, and has not got all of them? */
+bool stream_is_being_read(const struct tree_open *open);
 
 #endif
