@@ -286,7 +286,7 @@ int profiler_read_stat(struct tree_open *open, struct tree_text *out)
 	if (lost || (profiler && profiler->lost_more))
 		tree_text_format(out, "# lost on all CPUs: %s%" PRIu64 ", calls or ends of calls\n",
 				 profiler->lost_more ? "more than " : "", lost);
-	if (profiler && gate_has_more(profiler->gate) && profiler->gate->source.behind)
+	if (profiler && profiler->gate && !profiler->gate->source.ended && profiler->gate->source.behind)
 		tree_text_string(out, "# calls of before are still being counted; read the file again\n");
 	if (profiler && profiler->has_failed)
 		tree_text_string(out, "# there was not enough memory for all calls\n");
