@@ -299,8 +299,11 @@ static bool follows_forks(const struct session *session)
 	return !session->options->no_fork && !session->options->clears && !session->emulated && !session->placing;
 }
 
-/* Wait until children that have called in have all changes.  One that cannot get them is told. */
-static void await_forked(struct session *session)
+/*
+ * Wait until children that have called in have all changes.  One that cannot get them is told.  False: some were not
+ * given all in time, as where they are stopped.
+ */
+static bool await_forked(struct session *session)
 {
 	struct timespec until;
 	int error = 0;
@@ -309,6 +312,7 @@ static void await_forked(struct session *session)
 	until.tv_sec += CAUGHT_UP_S;
 	while (!error && forked_any_behind(session) && !session->ending.letting_go)
 		error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
+	return !error;
 }
 
 bool strays_may_call(struct session *session, pid_t pid)
@@ -320,6 +324,7 @@ bool strays_may_call(struct session *session, pid_t pid)
 void strays_call(struct session *session)
 {
 	struct related *all = follows_forks(session) ? calloc(1, sizeof(*all)) : NULL;
+	bool in_time = true;
 
 	if (!all)
 		return;
@@ -339,7 +344,7 @@ void strays_call(struct session *session)
 		if (ret && ret != -ESRCH)
 			note_deaf(session, pid, ret, &why);
 		/* Children that it has from then on have all that it has. */
-		await_forked(session);
+		in_time = in_time && await_forked(session);
 		session_unlock(session);
 		add_children(all, pid);
 		session_lock(session);
