@@ -26,6 +26,23 @@ exit 7
 """
 
 
+AT_ONCE = """until read -r < tree/current_tracer; do :; done 2> /dev/null
+for round in 1 2 3; do
+	for child in 1 2 3; do
+		(
+			echo function_graph > tree/current_tracer
+			echo 'ex*' > tree/set_ftrace_filter
+			echo 1 > tree/tracing_on
+			cat tree/trace > /dev/null
+		) &
+	done
+	wait
+done
+echo that was all
+exit 7
+"""
+
+
 def need(case):
     case.need_native("attaching")
     case.need_feature("ptrace")
@@ -46,6 +63,17 @@ def of_shell(case):
     # Three subshells, and cat's process: that comes after tracing_on was 0.
     expect(calls == [shell] * 3, f"calls by {calls}, not three by {shell}: {said}")
     expect("did not learn" not in said, said)
+
+
+def at_once(case):
+    """Subshells write at the same time, and execute a reader: none of them holds up the others' changes, and those that have
+    executed another program are no forked children any more, so nothing is told of them."""
+    need(case)
+    with Tree(case, None, "--allow-no-sites", command=["bash", "-c", AT_ONCE]) as tree:
+        until("the end", lambda: tree.said().endswith("that was all\n") or tree.process.poll() is not None)
+        tree.end(how=None, status=7)
+        said = tree.said()
+    expect("executed another program" not in said and "rror" not in said, said)
 
 
 def started(case, children):
@@ -78,6 +106,7 @@ def killed(case):
 
 SINGLE = {
     "tracefs-forked-shell": of_shell,
+    "tracefs-forked-at-once": at_once,
     "tracefs-forked-children": children,
     "tracefs-forked-killed": killed,
 }

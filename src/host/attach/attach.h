@@ -33,6 +33,8 @@ void attach_program_of(struct attach_program *program, pid_t pid);
  */
 int attach_explain(const struct attach_program *program, pid_t pid, int error, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/* True if the process has executed another program since. */
+bool attach_has_executed(const struct attach_program *program, pid_t pid);
 /* attach_check() for attach_load(), which may load into a process that is being traced by calltap. */
 int attach_check_load(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
@@ -88,6 +90,9 @@ struct attach_options {
 	void *context;
 	bool leave_code; /* leave the thread's code there: the caller will call attach_slack_restore() in a stop */
 	bool calls_in; /* the process is a forked child with the session's agent, which is to call in (abi/attach.h) */
+	/* NULL, or asked between two looks for a thread: true, the patience is over. */
+	bool (*gives_up)(void *context);
+	void *gives_up_context;
 	/* NULL, or the initial thread is borrowed as it comes back from open(), with one try; patience_ms is not used.
 	 */
 	const struct attach_caught *caught;

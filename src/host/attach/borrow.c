@@ -386,7 +386,7 @@ int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_di
 	borrow->spare_until_ns = now_ns() + ATTACH_TRANSFERS_NS;
 	while (!sent && proc_alive(borrow->pid)) {
 		sent = try_all(borrow, until, bytes);
-		if (sent || now_ns() > until)
+		if (sent || now_ns() > until || (borrow->gives_up && borrow->gives_up(borrow->gives_up_context)))
 			break;
 		nanosleep(&pause, NULL);
 		if (pause.tv_nsec < 20000000)

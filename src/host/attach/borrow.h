@@ -29,7 +29,9 @@ struct borrow {
 	uint64_t spare_until_ns; /* threads in a transfer are not stopped before */
 	uint32_t cut_short;	 /* transfers that ended early because they were, after that */
 	bool guest;		 /* the thread has just executed the program: there is no session of an attach's */
-	const char *why;	 /* why the last thread could not be had */
+	bool (*gives_up)(void *context); /* of struct attach_options */
+	void *gives_up_context;
+	const char *why; /* why the last thread could not be had */
 };
 
 /* Send a thread on its errand; it runs when this returns.  -EAGAIN: none could be had within the patience. */

@@ -396,16 +396,21 @@ static bool initial_is_alive(void *context)
 	return proc_alive(*(const pid_t *)context) == *(const pid_t *)context;
 }
 
-int attach_explain(const struct attach_program *program, pid_t pid, int error, struct calltap_diag *diag)
+bool attach_has_executed(const struct attach_program *program, pid_t pid)
 {
 	struct attach_program now;
 
+	attach_program_of(&now, pid);
+	return program->known && is_another(&now, program);
+}
+
+int attach_explain(const struct attach_program *program, pid_t pid, int error, struct calltap_diag *diag)
+{
 	if (!error || !program->known)
 		return error;
 	if (!holds_for(initial_is_alive, &pid, ENDING_MS))
 		return explain_without_initial(pid, diag);
-	attach_program_of(&now, pid);
-	if (is_another(&now, program))
+	if (attach_has_executed(program, pid))
 		return calltap_diag_set(diag, -EAGAIN,
 					"process %d has executed another program meanwhile; attach to it again",
 					(int)pid);

@@ -547,6 +547,8 @@ static int inject_file(struct borrow *borrow, const struct attach_options *optio
 
 	if (ret)
 		return ret;
+	borrow->gives_up = options->gives_up;
+	borrow->gives_up_context = options->gives_up_context;
 	for (unsigned tries = 1;; tries++) {
 		if (options->caught)
 			ret = borrow_caught(borrow, options->caught, diag);

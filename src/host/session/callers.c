@@ -20,7 +20,6 @@
 
 #define STEP_US	    100
 #define ANSWER_NS   2000000000u /* the thread waits in open() no longer than that for this */
-#define ARRIVES_NS  5000000000u /* for the child's agent to have called in */
 #define STAT_PARENT 4		/* place in /proc/PID/stat */
 
 enum state {
@@ -166,20 +165,14 @@ enum remote_catch callers_catch(struct session *session, pid_t tid)
 	return may && coming ? REMOTE_CATCH_COMING : REMOTE_CATCH_NOT;
 }
 
-bool callers_await(struct session *session, pid_t pid)
+bool callers_is_coming(struct session *session, pid_t pid)
 {
-	const uint64_t until = clock_now_ns() + ARRIVES_NS;
-	bool called, coming;
+	bool coming;
 
-	for (;;) {
-		session_lock(session);
-		called = !strays_may_call(session, pid); /* it may have, since the caller has looked */
-		coming = is_coming(session, pid);
-		session_unlock(session);
-		if (called || !coming || clock_now_ns() > until)
-			return called;
-		take_step();
-	}
+	session_lock(session);
+	coming = is_coming(session, pid);
+	session_unlock(session);
+	return coming;
 }
 
 void callers_end(struct session *session)

@@ -379,8 +379,8 @@ bool strays_has_board(const struct session *session, pid_t pid) __attribute__((w
  * child calls in, and opens the file anew.
  */
 enum remote_catch callers_catch(struct session *session, pid_t tid) __attribute__((warn_unused_result));
-/* Wait for a child that was caught; true: it has called in.  Without the lock. */
-bool callers_await(struct session *session, pid_t pid) __attribute__((warn_unused_result));
+/* True if the child was caught, and has not called in yet.  Without the lock. */
+bool callers_is_coming(struct session *session, pid_t pid) __attribute__((warn_unused_result));
 /* Wait for the end of all that; nobody catches any more. */
 void callers_end(struct session *session);
 

@@ -253,23 +253,38 @@ static int await_call(struct session *session, pid_t pid, struct calltap_diag *d
 	return 0;
 }
 
+/* A child that is to be borrowed, and what it ran when that began. */
+struct wanted {
+	pid_t pid;
+	struct attach_program program;
+};
+
+static bool is_in_vain(void *context)
+{
+	const struct wanted *wanted = context;
+
+	return waits_for_fuse(wanted->pid) || attach_has_executed(&wanted->program, wanted->pid);
+}
+
 int strays_bring_in(struct session *session, pid_t pid, const struct attach_caught *caught, struct calltap_diag *diag)
 {
 	const char state = proc_state(pid, NULL);
+	struct wanted wanted = {.pid = pid};
 	struct attach_options options = {
 		.size = sizeof(options),
 		.agent_path = session->options->agent_path,
 		.filters = spawn_filters(),
 		.patience_ms = state == 'R' || state == 'S' ? CALL_MS : STOPPED_MS,
 		.calls_in = true,
+		.gives_up = is_in_vain,
+		.gives_up_context = &wanted,
 		.caught = caught,
 	};
 	char name[SESSION_NAME_MAX];
 	struct attach_result result;
-	struct attach_program program;
 	int ret;
 
-	attach_program_of(&program, pid);
+	attach_program_of(&wanted.program, pid);
 	session_name(session, name, sizeof(name));
 	options.session = name;
 	ret = attach_check_load(pid, diag);
@@ -277,21 +292,34 @@ int strays_bring_in(struct session *session, pid_t pid, const struct attach_caug
 		ret = attach_inject(pid, &options, &result, diag);
 	if (!ret)
 		ret = await_call(session, pid, diag);
-	return ret && !strays_has_board(session, pid) ? -ESRCH : attach_explain(&program, pid, ret, diag);
+	if (ret && (!strays_has_board(session, pid) || attach_has_executed(&wanted.program, pid)))
+		return -ESRCH; /* it is no forked child any more */
+	return attach_explain(&wanted.program, pid, ret, diag);
 }
 
-/* Without the lock: a borrowed thread may be away for seconds. */
+/*
+ * Without the lock: a borrowed thread may be away for seconds.  A child that was caught is not waited for: it gets what
+ * has changed when it has called in, and may need an answer of the tree before, which waits for this change.
+ */
 static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag)
 {
-	if (callers_await(session, pid))
+	bool waits;
+	int ret = 0;
+
+	if (callers_is_coming(session, pid))
 		return 0;
-	if (waits_for_fuse(pid))
+	waits = waits_for_fuse(pid);
+	if (!waits) {
+		ret = strays_bring_in(session, pid, NULL, diag);
+		waits = ret == -EAGAIN && waits_for_fuse(pid);
+	}
+	if (waits)
 		return calltap_diag_set(
 			diag, -EBUSY,
 			"process %d waited for a FUSE file system (calltap's own, if it wrote the change "
 			"there); the next change asks it again",
 			(int)pid);
-	return strays_bring_in(session, pid, NULL, diag);
+	return ret;
 }
 
 static bool follows_forks(const struct session *session)
