@@ -8,6 +8,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 from harness import Process, Skip, expect, stop, until
@@ -17,6 +18,22 @@ from tracefs import Tree, mounted, native
 from tracefs_options import of_kernel
 from tracefs_raw import DATA, consume, cpus, record, stats
 
+# Reads a file 4 times, with a signal each 2 ms, and prints the errors and whether there was anything.
+INTERRUPTED = """import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+block, errors, read = ctypes.create_string_buffer(65536), [], 0
+for i in range(4):
+    file = os.open(sys.argv[1], os.O_RDONLY)
+    while (count := libc.read(file, block, 65536)) > 0:
+        read += count
+    if count < 0:
+        errors.append(os.strerror(ctypes.get_errno()))
+    os.close(file)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(errors, read > 0)
+"""
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -556,7 +573,16 @@ def beside_a_recording(case):
     expect(set(called) == {"once"}, f"the recording has {called}")
 
 
+def interrupted(case):
+    """A reader of `trace` that has signals all the time sees no error: the kernel's does not wait, and so is not interrupted."""
+    with mounted(case, arguments=("1", "busy")) as (_, tree):
+        tree.write("current_tracer", "function_graph\n")
+        done = subprocess.run([sys.executable, "-c", INTERRUPTED, tree.path("trace")], stdout=subprocess.PIPE, timeout=100, check=True)
+        expect(done.stdout == b"[] True\n", f"errors, and whether anything was read: {done.stdout}")
+
+
 SINGLE = {
+    "tracefs-interrupted": interrupted,
     "tracefs-dump": dumped,
     "tracefs-several": native(several_trees),
     "tracefs-executed": native(executed),

@@ -39,8 +39,9 @@
 #define NAMES_DEFAULT 128	  /* of saved_cmdlines_size, as with the kernel */
 #define TRACE_WAIT_NS 1000000000u /* a reader of `trace` waits no longer for records that are under way */
 /* Nor longer than this for those that came before tracing_on was 0: in all, and without any that comes. */
-#define BACKLOG_NS 30000000000u
-#define STALLED_NS 5000000000u
+#define BACKLOG_NS     30000000000u
+#define STALLED_NS     5000000000u
+#define INTERRUPTED_NS 200000000u /* nor than this, once its thread has a signal */
 
 /* A read that waits. */
 struct waiting {
@@ -50,7 +51,8 @@ struct waiting {
 	struct tree_open *open;
 	size_t size;
 	off_t offset;
-	bool rest; /* it gets what has been recorded up to now, and is not to wait for more */
+	bool rest;		 /* it gets what has been recorded up to now, and is not to wait for more */
+	uint64_t interrupted_ns; /* since then its thread has had a signal; 0 = none */
 };
 
 struct tracefs {
@@ -376,12 +378,23 @@ static void stop_waiting(struct waiting *waiting)
 	free(waiting);
 }
 
+/* A file that does not wait with the kernel knows no EINTR: then the thread waits on for a moment. */
 static void on_interrupt(fuse_req_t req, void *data)
 {
 	struct waiting *waiting = data;
 
+	if (waiting->rest || waiting->open->row->stream == STREAM_TRACE) {
+		waiting->interrupted_ns = now_ns();
+		return;
+	}
 	stop_waiting(waiting);
 	fuse_reply_err(req, EINTR);
+}
+
+/* Is that moment over? */
+static bool is_called_away(const struct waiting *waiting)
+{
+	return waiting->interrupted_ns && now_ns() - waiting->interrupted_ns > INTERRUPTED_NS;
 }
 
 /*
@@ -418,7 +431,7 @@ static void wait_for_records(fuse_req_t req, struct tree_open *open, size_t size
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	*waiting = (struct waiting){NULL, tracefs, req, open, size, offset, rest};
+	*waiting = (struct waiting){NULL, tracefs, req, open, size, offset, rest, 0};
 	while (*end)
 		end = &(*end)->next;
 	*end = waiting;
@@ -750,9 +763,9 @@ static void answer_waiting(struct tracefs *tracefs)
 {
 	for (struct waiting *waiting = tracefs->waiting, *next; waiting; waiting = next) {
 		next = waiting->next;
-		if (is_ready(waiting->open))
+		if (is_ready(waiting->open) || (!waiting->rest && is_called_away(waiting)))
 			reply_stream(waiting->req, waiting->open, waiting->size, waiting->offset, false);
-		else if (waiting->rest && has_rest(waiting->open))
+		else if (waiting->rest && (has_rest(waiting->open) || is_called_away(waiting)))
 			fuse_reply_err(waiting->req, EAGAIN);
 		else
 			continue;
