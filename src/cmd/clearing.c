@@ -38,12 +38,12 @@ int clearing_refuse(pid_t pid, struct calltap_diag *diag)
 				(int)pid, (int)pid);
 }
 
-static void tell(const struct record_attached *told)
+/* whose: what has left that. */
+static void tell(const struct record_attached *told, const char *whose)
 {
 	char size[TIMETEXT_MAX];
 
-	printf("what a calltap that was killed had left in process %d is taken away, its threads were stopped for "
-	       "%.2f ms",
+	printf("what %s had left in process %d is taken away, its threads were stopped for %.2f ms", whose,
 	       (int)told->pid, (double)told->detach_stop_ns / 1e6);
 	if (told->text.differing)
 		printf("; %llu %s from its files (the first at offset 0x%llx of %s), which is somebody else's\n",
@@ -54,7 +54,7 @@ static void tell(const struct record_attached *told)
 		printf("; all %s of its text are as in its files\n", sizetext(told->text.verified, size));
 }
 
-int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
+static int clear(pid_t pid, char **argv, const char *whose, struct calltap_diag *diag)
 {
 	char *command[] = {(char *)"?", NULL};
 	struct record_result result = {0};
@@ -62,8 +62,6 @@ int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 	struct record_options *options = &recording.settings.options;
 	int ret;
 
-	if (!attach_has_agent(pid))
-		return clearing_refuse(pid, diag);
 	ret = recording_init(&recording, argv);
 	options->command = command;
 	options->pids = &pid;
@@ -89,9 +87,23 @@ int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 				       "process %d is not traced by you, and no calltap has left anything in it",
 				       (int)pid);
 	else if (!ret)
-		tell(result.attached);
+		tell(result.attached, whose);
 	options->command = NULL;
 	record_result_clear(&result);
 	recording_clear(&recording);
 	return ret;
+}
+
+int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
+{
+	if (!attach_has_agent(pid))
+		return clearing_refuse(pid, diag);
+	return clear(pid, argv, "a calltap that was killed", diag);
+}
+
+int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)
+{
+	if (!attach_has_agent(pid) || !compare_text(pid, NULL, NULL).differing)
+		return 0;
+	return clear(pid, argv, "the recording", diag);
 }

@@ -29,20 +29,17 @@ static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
 			   "      --instance NAME   only this instance (`calltap status PID` lists them)\n"
 			   "  -h, --help            this text\n";
 
-/* Ask how large the session's file is by now; false: the session does not tell. */
-static bool ask_bytes(pid_t pid, uint64_t *bytes)
+/* False: the session does not tell. */
+static bool ask_status(pid_t pid, struct remote_status *status)
 {
-	struct remote_status status;
 	struct calltap_diag diag = {0};
 	int socket;
 	bool told;
 
 	if (remote_connect(&socket, pid, &diag))
 		return false;
-	told = !remote_ask_status(socket, NULL, &status, &diag);
+	told = !remote_ask_status(socket, NULL, status, &diag);
 	close(socket);
-	if (told)
-		*bytes = status.file_bytes;
 	return told;
 }
 
@@ -61,16 +58,17 @@ static void show_progress(uint64_t bytes)
 static int await_end(struct steering *steering, pid_t pid, int socket, char **answer)
 {
 	int64_t until = now_ms() + PATIENCE_MS;
-	uint64_t bytes = 0, before = 0;
+	struct remote_status status = {0};
+	uint64_t before = 0;
 	bool told = false;
 	int ret = -ETIMEDOUT;
 
 	while (ret == -ETIMEDOUT && now_ms() < until) {
-		told = ask_bytes(pid, &bytes);
-		if (bytes != before)
+		told = ask_status(pid, &status);
+		if (status.file_bytes != before)
 			until = now_ms() + PATIENCE_MS;
-		before = bytes;
-		show_progress(bytes);
+		before = status.file_bytes;
+		show_progress(before);
 		ret = remote_receive(socket, LOOK_MS, answer, &steering->diag);
 	}
 	show_progress(0);
@@ -99,8 +97,10 @@ static int ask_to_end(struct steering *steering, pid_t pid, char **answer)
 int cmd_detach(int argc, char **argv)
 {
 	static const struct option options[] = {STEERING_OF_INSTANCE, STEERING_OPTIONS, {0}};
+	struct remote_status before = {0};
 	struct steering steering;
 	char *answer = NULL;
+	bool started = false;
 	pid_t pid = 0;
 	int option, err = 0;
 
@@ -111,13 +111,17 @@ int cmd_detach(int argc, char **argv)
 		err = steering_pid(&steering, &pid, argc, argv);
 	if (!err && !steering.done)
 		err = steering_no_more(&steering, argc, argv);
-	if (!err && !steering.done)
+	if (!err && !steering.done) {
+		started = !steering.instance && ask_status(pid, &before) && !before.attached;
 		err = ask_to_end(&steering, pid, &answer);
+	}
 	/* There is no session, or its tool was killed before it answered. */
 	if ((err == -ESRCH || err == -EPIPE) && pid && !steering.instance)
 		err = clearing_run(pid, argv, &steering.diag);
 	if (answer)
 		steering_print(answer);
 	free(answer);
+	if (!err && started)
+		err = clearing_finish(pid, argv, &steering.diag);
 	return steering_close(&steering, err);
 }

@@ -86,6 +86,24 @@ def recorded(case):
             os.kill(program.pid, signal.SIGTERM)
 
 
+def detached(sites):
+    """`detach` of a command that the tool has started itself: it runs on, with the bytes of its file."""
+    def test(case):
+        case.need_native("attaching")
+        with Recorded(case, sites, "--mode", "drop") as program:
+            program.records()
+            said = calltap(case, "detach", program.pid)
+            try:
+                expect(said.startswith("the recording has ended\n") and (sites or AS_FILED.search(said)), f"detach says {said!r}")
+                status = program.process.wait(timeout=60)
+                expect(status == 130, f"the tool's exit status is {status}")
+                is_clear(program.pid)
+                expect(NOT_TRACED in calltap(case, "status", program.pid, status=1), "it is still traced")
+            finally:
+                os.kill(program.pid, signal.SIGTERM)  # of a program that is not there this fails
+    return test
+
+
 def has_socket(process):
     try:
         return any(os.readlink(f"/proc/{process.pid}/fd/{fd}").startswith("socket:") for fd in os.listdir(f"/proc/{process.pid}/fd"))
@@ -161,6 +179,8 @@ SINGLE = {
     "cleared-static": built(builds.STATIC["static"], attached),
     "cleared-at-any-time": at_any_time,
     "cleared-recorded": recorded,
+    "cleared-detached": detached(False),
+    "cleared-detached-sites": detached(True),
     "cleared-while-asked": while_asked,
     "cleared-recorded-static": built(builds.STATIC["static"], stays_usable(recorded_static)),
     "cleared-recorded-static-pie": built(builds.STATIC["static-pie"], stays_usable(recorded_static)),

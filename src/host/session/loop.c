@@ -109,9 +109,9 @@ void session_serve(struct session *session)
 	while (more && !is_over(session)) {
 		int n = epoll_wait(session->endpoint.epoll, events, EVENTS,
 				   family_due_ms(session, patience_ms(session)));
+		uint32_t asked = __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE);
 
-		if ((signals_ask_end() || __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE)) && !passed &&
-		    session->command) {
+		if ((signals_ask_end() || asked == 1) && !passed && session->command) {
 			passed = true;
 			kill(session->command, SIGTERM);
 		}

@@ -39,10 +39,20 @@ void session_name(const struct session *session, char *name, size_t size)
 	snprintf(name, size, "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
 }
 
+static void ask_to_end(struct session *session, uint32_t times)
+{
+	__atomic_add_fetch(&session->ending.asked, times, __ATOMIC_RELEASE);
+	eventfd_write(session->endpoint.drained_fd, 1); /* wakes the server thread */
+}
+
 void session_end(struct session *session)
 {
-	__atomic_add_fetch(&session->ending.asked, 1, __ATOMIC_RELEASE);
-	eventfd_write(session->endpoint.drained_fd, 1); /* wakes the server thread */
+	ask_to_end(session, 1);
+}
+
+void session_let_go(struct session *session)
+{
+	ask_to_end(session, 2);
 }
 
 void session_diagnose(struct session *session, const char *format, ...)

@@ -403,7 +403,7 @@ static int op_detach(void *context, struct calltap_diag *diag)
 	struct instance *instance = context;
 
 	(void)diag;
-	session_end(instance->session);
+	session_let_go(instance->session);
 	return 0;
 }
 
