@@ -317,7 +317,7 @@ static int call_in(struct session *session, pid_t pid, struct calltap_diag *diag
 		return calltap_diag_set(
 			diag, -EBUSY,
 			"process %d waited for a FUSE file system (calltap's own, if it wrote the change "
-			"there); the next change asks it again",
+			"there); each later change asks it again",
 			(int)pid);
 	return ret;
 }
