@@ -800,13 +800,22 @@ def long_handler(stack=""):
         case.need_native("attaching")
         with Struck(case, f"stays{stack}", f"stays{stack}", f"stays{stack}", f"stays{stack}") as program:
             before = look(program)
-            with Tool(case, program, "--mode", "drop") as tool:
-                tool.records(1000)
-                os.kill(program.pid, signal.SIGUSR1)
+            for _ in range(8):
+                with Tool(case, program, "--mode", "drop") as tool:
+                    tool.records(1000)
+                    os.kill(program.pid, signal.SIGUSR1)
+                    time.sleep(0.5)
+                    tool.session.close()
+                    os.kill(tool.process.pid, signal.SIGTERM)
+                    status = finish(tool.process)
+                if status:
+                    break
+                # All handlers happen to have interrupted the program's own code: then nothing is in the way, and they go on.
+                os.kill(program.pid, signal.SIGUSR2)
                 time.sleep(0.5)
-                tool.session.close()
-                os.kill(tool.process.pid, signal.SIGTERM)
-                expect(finish(tool.process) == 1, f"the tool ended with {tool.process.returncode}: {tool.said()!r}")
+                clean(program, before)
+                case.said.append("all handlers had interrupted the program's own code")
+            expect(status == 1, f"the tool ended with {status}: {tool.said()!r}")
             said = tool.said()
             expect("is in a signal handler that has interrupted a traced call" in said, f"it said {said!r}")
             expect("differ from its files" not in said or "that the agent watches while it stays" in said, f"it said {said!r}")
