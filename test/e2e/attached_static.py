@@ -6,6 +6,7 @@ import time
 
 import attach
 import builds
+import struck
 from endings import wait_for
 from harness import Process, expect, stop, until
 from loaderless import built
@@ -109,7 +110,7 @@ def killed_everywhere(case):
 def walks(case):
     """A thread is in libc's backtrace(), which the agent's has called, when a session is let go of: none asks the agent for
     tables any more, and the program gets its frames all the same. With nothing of the thread's calls traced, and with all."""
-    with attach.Struck(case, "walks", "walks") as program, left_alone(program):
+    with struck.Struck(case, "walks", "walks") as program, left_alone(program):
         for _ in range(WALKED):
             for options in (("-l", "leaf"), ("--stock", "always")):
                 done = attach.attach_for(case, program, 0.03, *options)
@@ -123,7 +124,7 @@ CHOSEN = ("attach", "attach-interrupted", "attach-terminated", "attach-program-e
           "attach-twice", "attach-frames-that-end", "attach-many-threads", "attach-changes-ids",
           "attach-long-handler", "attach-long-handler-alternate", "attach-main-ends",
           "attach-namespace-threads", "attach-cut-short", "attach-asleep")
-CASES_OF_ATTACH = {**attach.CASES, **attach.SINGLE}
+CASES_OF_ATTACH = {**attach.CASES, **attach.SINGLE, **struck.SINGLE}
 # Stacks are followed to open frames, and musl has no unwind tables; programs in C++.
 WITHOUT_MUSL = ("attach-open-frames", "attach-frames-that-end", "attach-long-handler", "attach-long-handler-alternate")
 WAYS = {"static": CHOSEN, "static-musl": CHOSEN,
