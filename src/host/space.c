@@ -206,6 +206,14 @@ const struct map *space_find(const struct space *space, uint64_t address)
 	return lo < space->count && space->maps[lo].lo <= address ? &space->maps[lo] : NULL;
 }
 
+bool space_has_path(const struct space *space, const char *part)
+{
+	for (size_t i = 0; i < space->count; i++)
+		if (strstr(space->maps[i].path, part))
+			return true;
+	return false;
+}
+
 static int open_same(const char *path, const struct map *map)
 {
 	int fd = files_open(path);

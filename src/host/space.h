@@ -41,6 +41,8 @@ int space_copy(struct space *to, const struct space *from) __attribute__((warn_u
 void space_free(struct space *space);
 /* The mapping that the address is in; NULL = none. */
 const struct map *space_find(const struct space *space, uint64_t address);
+/* True if some mapping's path has this part. */
+bool space_has_path(const struct space *space, const char *part);
 
 /* Take " (deleted)" off a path that the kernel tells; true: it was there. */
 bool space_cut_deleted(char *path);

@@ -108,16 +108,13 @@ bool strays_may_come(struct session *session)
 static void note_executed(struct session *session, struct target *target)
 {
 	struct space space;
-	bool ours = false;
 
 	/* No mapping: it is about to end. */
 	if (!target->alone || target->executed || space_read(&space, proc_alive(target->pid)))
 		return;
 	/* Ours among them: it is not yet another program, or still the old one. */
-	for (size_t i = 0; i < space.count; i++)
-		ours |= strstr(space.maps[i].path, "/memfd:calltap-board") != NULL;
+	target->executed = !space_has_path(&space, "/memfd:calltap-board");
 	space_free(&space);
-	target->executed = !ours;
 	session->result->executed += target->executed;
 }
 

@@ -11,6 +11,7 @@
 
 #include <host/now.h>
 #include <host/remote/remote.h>
+#include <host/space.h>
 
 #include "tree.h"
 
@@ -19,18 +20,13 @@
 /* The thread's process has the board of a session: it is one of its processes, or was forked from one. */
 static bool has_board(pid_t tid)
 {
-	char path[48], *line = NULL;
-	size_t room = 0;
-	bool found = false;
-	FILE *maps;
+	struct space space;
+	bool found;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)tid);
-	maps = fopen(path, "re");
-	while (maps && !found && getline(&line, &room, maps) > 0)
-		found = strstr(line, "/memfd:calltap-board") != NULL;
-	if (maps)
-		fclose(maps);
-	free(line);
+	if (space_read(&space, tid))
+		return false;
+	found = space_has_path(&space, "/memfd:calltap-board");
+	space_free(&space);
 	return found;
 }
 
