@@ -381,6 +381,8 @@ void agent_plan_writes(uint64_t region);
 void agent_plan_end(void);
 /* A new control thread: of a plan that was being carried out at the fork, keep nothing, or what the text leads to. */
 void agent_plan_settle(void);
+/* The sites of the plan whose stubs are in that region; NULL: there is none. */
+struct agent_sites *agent_sites_of(uint64_t region);
 /* Tell the tool which plans this process has (PLANS). */
 int agent_plans_tell(void) __attribute__((warn_unused_result));
 

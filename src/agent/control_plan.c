@@ -40,20 +40,12 @@ static void region_add(const struct patch_region *region)
 	agent_debugger_tell(region);
 }
 
-static struct agent_sites *sites_of(uint64_t region)
-{
-	for (uint32_t i = 0; i < agent.sites_count; i++)
-		if (agent.sites[i].region.lo == region)
-			return &agent.sites[i];
-	return NULL;
-}
-
 /* Keep the list: switching a site needs all that is in it.  False: the plan's list is known already. */
 static bool sites_keep(const struct calltap_msg_plan *plan, const struct patch_region *region,
 		       const struct calltap_site *sites)
 {
 	/* An object that is back at its old place has its old region, and equal sites. */
-	struct agent_sites *kept = sites_of(region->lo);
+	struct agent_sites *kept = agent_sites_of(region->lo);
 	const struct agent_sites before =
 		kept ? *kept : (struct agent_sites){.list = sites, .second = plan->live == CALLTAP_PLAN_STUBS};
 
@@ -128,11 +120,11 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 		return 0;
 	/* Sites in blocks lie in the agent's own memory: writing them need not wait until all threads are stopped. */
 	if (plan->live == CALLTAP_PLAN_FRESH || agent.poker.mem_fd >= 0)
-		ret = write_in_blocks(sites_of(result->region.lo));
+		ret = write_in_blocks(agent_sites_of(result->region.lo));
 	if (ret || plan->live != CALLTAP_PLAN_FRESH)
 		return ret;
 	agent_plan_writes(result->region.lo);
-	return write_text(result, sites_of(result->region.lo), NULL);
+	return write_text(result, agent_sites_of(result->region.lo), NULL);
 }
 
 /* How far an object was looked at. */

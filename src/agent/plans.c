@@ -1,6 +1,7 @@
 /*
- * Which plans this process has.  A fork may come in the midst of a plan that the control thread carries out: the child
- * then puts the rest of it away, and tells the tool which plans its text has (doc/design/control.md, "fork").
+ * The agent knows here which plans this process has.  A fork may come in the midst of a plan that the control thread
+ * carries out: the child then puts the rest of it away, and tells the tool which plans its text has
+ * (doc/design/control.md, "fork").
  *
  * A fork copies pages one after the other while the control thread runs on, so a child may have a later store and lack
  * an earlier one in another page.  But the kernel copies them all with the lock of the address space held, which
@@ -44,7 +45,7 @@ void agent_plan_end(void)
 	__atomic_store_n(&agent.open.state, AGENT_PLAN_NONE, __ATOMIC_RELEASE); /* pairs with agent_plan_settle() */
 }
 
-static struct agent_sites *sites_of(uint64_t region)
+struct agent_sites *agent_sites_of(uint64_t region)
 {
 	for (uint32_t i = 0; i < agent.sites_count; i++)
 		if (region && agent.sites[i].region.lo == region)
@@ -61,11 +62,11 @@ void agent_plan_settle(void)
 		/* Nothing in the text leads there.  The memory stays: nobody knows how much of it there is. */
 		agent.sites_count = agent.open.sites_count;
 		agent.heads_count = agent.open.heads_count;
-		half = sites_of(agent.open.region);
+		half = agent_sites_of(agent.open.region);
 		if (half)
 			*half = agent.sites[--agent.sites_count];
 	} else if (state == AGENT_PLAN_WRITTEN) {
-		half = sites_of(agent.open.region);
+		half = agent_sites_of(agent.open.region);
 		if (half)
 			half->torn = true;
 	}
