@@ -44,13 +44,13 @@ def attached(case):
            f"nothing of libc: {sorted(found)}")
 
 
-class Unheard:
-    """test/prog/unheard.c under record: a program whose children make no traced call before they are told to."""
+class Told:
+    """A program under record that does what it is told by lines, and says its pid in the first of its own."""
 
-    def __init__(self, case, *options):
-        self.case, self.calls = case, 0
+    def __init__(self, case, program, *options):
+        self.case = case
         with contextlib.ExitStack() as stack:
-            self.process = Process(case.record_command([case.program("unheard.c", flags=["-pthread"])], options), cwd=case.folder, text=True,
+            self.process = Process(case.record_command([program], options), cwd=case.folder, text=True,
                                    bufsize=1, env=case.environment(False), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    start_new_session=True)
             stack.callback(stop, self.process)
@@ -62,6 +62,14 @@ class Unheard:
 
     def __exit__(self, *_):
         self.ending.close()
+
+
+class Unheard(Told):
+    """test/prog/unheard.c: a program whose children make no traced call before they are told to."""
+
+    def __init__(self, case, *options):
+        self.calls = 0
+        super().__init__(case, case.program("unheard.c", flags=["-pthread"]), *options)
 
     def tell(self, command):
         self.process.stdin.write(command + "\n")
@@ -179,26 +187,13 @@ def unheard_told(case):
     expect(trace.info["unheard"].startswith(f"1 forked child: process {child}"), f"{trace.info}")
 
 
-class Storm:
-    """test/prog/forkstorm.c under record: it forks without pause while functions are switched on, and says how often each
-    process has called them after that."""
+class Storm(Told):
+    """test/prog/forkstorm.c: it forks without pause while functions are switched on, and says how often each process has
+    called them after that."""
 
     def __init__(self, case, sites, *options):
-        self.case, self.calls = case, {}
-        program = case.program("forkstorm.c", sites=sites, flags=["-pthread"])
-        with contextlib.ExitStack() as stack:
-            self.process = Process(case.record_command([program], options), cwd=case.folder, text=True,
-                                   bufsize=1, env=case.environment(False), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   start_new_session=True)
-            stack.callback(stop, self.process)
-            self.pid = int(self.process.stdout.readline().split()[1])
-            self.ending = stack.pop_all()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.ending.close()
+        self.calls = {}
+        super().__init__(case, case.program("forkstorm.c", sites=sites, flags=["-pthread"]), *options)
 
     def tell(self, command):
         self.process.stdin.write(command + "\n")
