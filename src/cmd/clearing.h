@@ -16,8 +16,8 @@
  */
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /*
- * The same after the recording of a command that it had started, and that runs on: the heads of its functions.  0 also
- * where nothing is left.
+ * Take away what a recording has left in the command that it had started, and that runs on: its functions' heads still
+ * lead elsewhere.  0 also where nothing is left.
  */
 int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* The error of a process that is not traced: what may be left in it is said there. */

@@ -307,7 +307,7 @@ struct calltap_had_plan {
 
 #define CALLTAP_PLANS_MAX 128u /* plans in one message */
 
-/* Which plans a forked child has.  The number of a plan is that of the process which the HELLO names. */
+/* A forked child tells which plans it has.  A plan's number is that of the process which the child's HELLO names. */
 struct calltap_msg_plans {
 	struct calltap_msg head;
 	uint32_t count;

@@ -63,7 +63,7 @@ struct remote_snapshot {
 	const char *call;    /* the call that it is taken for, as history_call_print() has it; "" = none */
 };
 
-/* What becomes of a thread that waits in open() of the asker's tree. */
+/* The session's answer about a thread that waits in open() of the asker's tree. */
 enum remote_catch {
 	REMOTE_CATCH_NOT,    /* its process is known, or is no business of the session */
 	REMOTE_CATCH_CAUGHT, /* it is to be answered with EINTR, and makes the call again */

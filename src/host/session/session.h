@@ -216,7 +216,7 @@ int session_make_board(struct session *session) __attribute__((warn_unused_resul
 void session_name(const struct session *session, char *name, size_t size);
 /* End the recording soon; for any thread, without the lock. */
 void session_end(struct session *session);
-/* The same, and a command that the session has started runs on.  session_end() alone sends it SIGTERM. */
+/* End the recording soon, and let a command run on that the session has started: session_end() sends it SIGTERM. */
 void session_let_go(struct session *session);
 /*
  * session.c: have all processes know the file that says which calls have no times (brief/brief.h), for further

@@ -1,5 +1,5 @@
 /*
- * What a forked child is given that it lacks (forked.c), step by step: missing stubs and functions, a stop in which
+ * The tool gives a forked child what it lacks (forked.c), step by step: missing stubs and functions, a stop in which
  * their sites are written, what is on and off, GO.
  *
  * Called by the server thread.  Context: host, under the session's lock.
@@ -141,7 +141,7 @@ static int catch_up(const struct session *session, struct target *target)
 }
 
 /*
- * One step: send what is missing, or have it written, or bring all up to date and let the child go on.
+ * The child gets one step: what is missing is sent, or is written, or all is brought up to date and the child goes on.
  */
 static int step(struct session *session, struct target *target)
 {

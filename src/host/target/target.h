@@ -80,7 +80,7 @@ struct attached {
 	uint64_t spare_until_ns;  /* until then its stops wait for a moment without a transfer */
 };
 
-/* What a forked child has told of its plans (forked.c). */
+/* A forked child has told this of its plans (forked.c). */
 struct had {
 	struct calltap_had_plan *list;
 	uint32_t count;

@@ -601,8 +601,8 @@ int gate_switch(struct tree_instance **gate, const struct gate_kind *kind, void 
 /* Take in what has come. */
 void gate_pump(struct tree_instance *gate);
 /*
- * The same, and its end, for a gate whose events are kept until the instance's own have come as far: no more is taken
- * in while many wait, for the store would overwrite the oldest.
+ * gate_pump() and source_end() for a gate whose events wait in its store until the instance's own have come as far: the
+ * gate takes in no more while many wait, for the store would overwrite the oldest.
  */
 void gate_pump_held(struct tree_instance *gate);
 void gate_end_held(struct tree_instance *gate, const struct tree_instance *instance);

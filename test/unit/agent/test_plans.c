@@ -1,5 +1,5 @@
 /*
- * Which plans a forked child has: forks at each step of a plan that is carried out, and what the child keeps and tells.
+ * The test forks at each step of a plan that is carried out, and looks which plans the child keeps and tells.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void have_plans(uint32_t count)
 	agent.heads_count = 1;
 }
 
-/* What a child that is forked now keeps: a bit for each plan that it has, and another one if it is torn. */
+/* Fork, and return what the child keeps: a bit for each plan that it has, and another one if the plan is torn. */
 static uint64_t kept_by_child(void)
 {
 	int ends[2], status;

@@ -79,7 +79,7 @@ static void who_comes_later_is_told(void **state)
 	assert_int_equal(live_apply(&bench->session, &bench->process, map), 0);
 	assert_false(next_change(bench, &change)); /* the plan has said so already */
 	bench->session.images.generation++;
-	/* What was patched meanwhile may be of before or after any switch. */
+	/* The process's sites may be as before any switch or after it. */
 	assert_int_equal(live_apply(&bench->session, &bench->process, map), 0);
 	check_places(bench, 1, 2, SITES / 2, false);
 	check_places(bench, 0, 2, SITES / 2, true);
