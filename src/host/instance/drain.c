@@ -143,7 +143,7 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 	ret = record_encode(instance->encoder, row, sequence, ticks, words + from, end - from, &payload, &size,
 			    &encoded);
 	if (instance->brief && !open && !from)
-		brief_look(instance->brief, &reader->calls, words, end, ticks);
+		peek_drained(instance->brief, reader, words, end, ticks, clock_now_ns());
 	let_back(drainer);
 	thread = &instance->threads[reader->thread];
 	if (open) {

@@ -55,6 +55,7 @@ struct ring_reader {
 	uint32_t part_words;	   /* words that were taken */
 	struct brief_calls *calls; /* brief/brief.h; NULL = none */
 	struct peek_ring look;	   /* of a flight recorder */
+	struct peek_pace pace;	   /* of a ring that is drained */
 };
 
 struct target_arena {

@@ -1,4 +1,4 @@
-/* A look at the rings of a flight recorder (peek.h).  Context: host, the drainer, under the session's lock. */
+/* A look at the records in rings (peek.h).  Context: host, the drainer. */
 #include <stdlib.h>
 
 #include <host/brief/brief.h>
@@ -11,6 +11,31 @@
 #define STEP_MAX_NS 160000000u /* while the choice stays as it is */
 #define STEP_PART   8	       /* a look without a change makes the step longer by that part of it */
 #define LOOK_WORDS  65536u     /* in a look: half a millisecond's work at the most */
+
+/* Of rings that are drained: */
+#define PACE_NS	     10000000u /* a ring whose last look was longer ago is looked at */
+#define PACE_EIGHTHS 128u      /* while the choice stays as it is, one sub-buffer in so many eighths is */
+#define PACE_PART    8u	       /* a look without a change adds that part of the distance, and an eighth */
+
+void peek_drained(struct brief *brief, struct ring_reader *reader, const uint64_t *words, uint32_t count,
+		  uint64_t ticks, uint64_t now_ns)
+{
+	struct peek_pace *pace = &reader->pace;
+	uint64_t changes;
+
+	if (8 * ++pace->passed < pace->eighths && now_ns < pace->next_ns) {
+		brief_skip(reader->calls);
+		return;
+	}
+	brief_look(brief, &reader->calls, words, count, ticks);
+	changes = brief_changes(brief);
+	pace->eighths += pace->eighths / PACE_PART + 1;
+	if (changes != pace->changes)
+		pace->eighths /= 2;
+	else if (pace->eighths > PACE_EIGHTHS)
+		pace->eighths = PACE_EIGHTHS;
+	*pace = (struct peek_pace){now_ns + PACE_NS, changes, 0, pace->eighths};
+}
 
 static uint32_t words_of(const struct target_arena *arena)
 {

@@ -6,6 +6,7 @@
 #include <host/brief/brief.h>
 #include <host/brief/late.h>
 #include <host/brief/ticker.h>
+#include <host/instance/instance.h>
 #include <host/target/clock.h>
 
 #include "support.h"
@@ -163,7 +164,32 @@ static void ticks_of_callees_count(void **state)
 	assert_int_equal(brief_count(brief), 0);
 }
 
-/* Records that were not looked at may have ended a call that was open before them: a later exit closes no such call. */
+/* How many sub-buffers with one call each are drained until the function becomes brief, step_ns apart. */
+static uint32_t drained_until_brief(uint32_t id, uint64_t step_ns)
+{
+	static struct ring_reader reader;
+	static uint64_t now_ns;
+	uint32_t before = brief_count(brief), drained = 0;
+
+	for (; brief_count(brief) == before && drained < 100 * RECORD_SHORT_CALLS; drained++) {
+		call(id, 50);
+		peek_drained(brief, &reader, words, (uint32_t)count, 1000, now_ns += step_ns);
+		count = 0;
+	}
+	calls = reader.calls; /* for end() */
+	return drained;
+}
+
+/* Of a ring that fills fast a part of the sub-buffers is looked at, and more of them again when something changes. */
+static void a_part_of_what_is_drained_is_looked_at(void **state)
+{
+	uint32_t first = drained_until_brief(1, 1000), next = drained_until_brief(2, 1000);
+
+	assert_in_range(first, 5 * RECORD_SHORT_CALLS, 16 * RECORD_SHORT_CALLS);
+	assert_in_range(next, first + 1, 16 * RECORD_SHORT_CALLS);
+	assert_int_equal(drained_until_brief(3, 10000000), RECORD_SHORT_CALLS);
+}
+
 /* The choice goes on while all calls have their times, and counts again afterwards. */
 static void exact_for_a_while(void **state)
 {
@@ -226,6 +252,7 @@ static void other_options(void **state)
 	assert_int_equal(brief_count(brief), 1);
 }
 
+/* Records that were not looked at may have ended a call that was open before them: a later exit closes no such call. */
 static void a_gap_forgets_open_calls(void **state)
 {
 	for (uint32_t i = 0; i < 2 * RECORD_SHORT_CALLS; i++) {
@@ -414,6 +441,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(other_options, begin, end),
 		cmocka_unit_test_setup_teardown(further_ones, begin, end),
 		cmocka_unit_test_setup_teardown(a_gap_forgets_open_calls, begin, end),
+		cmocka_unit_test_setup_teardown(a_part_of_what_is_drained_is_looked_at, begin, end),
 		cmocka_unit_test(late_rows_are_joined),
 		cmocka_unit_test_setup_teardown(what_is_long_at_times_stays, begin, end),
 		cmocka_unit_test_setup_teardown(callers_are_told_from_what_they_call, begin, end),
