@@ -19,6 +19,43 @@ _Static_assert(CALLTAP_BRIEF_TAIL == BRIEF_TAIL && CALLTAP_BRIEF_TAIL >= CALLTAP
 _Static_assert((FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED) == FRAME_LOW_FLAGS, "recorder.inc");
 _Static_assert(__builtin_ctzll(FRAME_EXACT) == EXACT_BIT, "brief.S");
 
+/* Wake the drainer, which wakes the ticker; where system calls may not be made, it looks by itself some time. */
+static void ring_for_tick(void)
+{
+	uint64_t signals;
+
+	if (!probe_calls_begin(&signals))
+		return;
+	ring_bell(probe_context.shared.board);
+	probe_calls_end(&signals);
+}
+
+/* Does the tick move?  The ticker does not fall asleep from here on before the tick has changed. */
+static bool tick_moves(struct calltap_board *board)
+{
+	bool first = !__atomic_load_n(&board->tick_seen, __ATOMIC_RELAXED);
+
+	if (first)
+		__atomic_store_n(&board->tick_seen, 1, __ATOMIC_RELAXED);
+	/* Pairs with fall_asleep() in the ticker: it sees tick_seen, or this thread sees that it sleeps. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&board->ticker_asleep, __ATOMIC_RELAXED))
+		return true;
+	if (first)
+		ring_for_tick();
+	return false;
+}
+
+void probe_brief_see(uint64_t *seen, uint64_t tick)
+{
+	/* A tick of 0 is none that moves (agent/times.c): the thread has seen another one, so each exit gets its time.
+	 */
+	if (!tick)
+		__atomic_store_n(seen, 1, __ATOMIC_RELAXED);
+	else if (__atomic_load_n(seen, __ATOMIC_RELAXED) != tick && tick_moves(probe_context.shared.board))
+		__atomic_store_n(seen, tick, __ATOMIC_RELAXED);
+}
+
 /*
  * The fast recorder draws a random number for each sample, of which the next one follows.  A new sub-buffer has none
  * ahead: the first of the entries from here on is one.
@@ -41,7 +78,7 @@ int probe_brief_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 
 	if (refused)
 		return refused;
-	thread->tick = probe_brief_seen(tick);
+	probe_brief_see(&thread->tick, tick);
 	*arch_link(slot) |= FRAME_EXACT;
 	begin_samples(thread);
 	return 0;
@@ -53,5 +90,5 @@ void probe_brief_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 	uint64_t tick = probe_brief_tick(probe_times);
 
 	probe_graph_exit(slot, word, ret);
-	thread->tick = probe_brief_seen(tick);
+	probe_brief_see(&thread->tick, tick);
 }

@@ -25,11 +25,11 @@ static inline uint64_t probe_brief_tick(const struct calltap_times *times)
 	return tick;
 }
 
-/* A tick of 0 is none that moves (agent/times.c): the thread has seen another one, so each exit gets its time. */
-static inline uint64_t probe_brief_seen(uint64_t tick)
-{
-	return tick | !tick;
-}
+/*
+ * A record behind probe_brief_tick() has its place: the tick counts as seen there.  Not while the ticker sleeps, which
+ * is woken: until the tick has changed once more, all records here get their times.
+ */
+void probe_brief_see(uint64_t *seen, uint64_t tick);
 
 /* As probe_graph_entry() and probe_graph_exit(). */
 int probe_brief_entry(uint64_t slot, uint32_t word, const uint64_t *ret);

@@ -82,7 +82,7 @@ static bool put_among_brief(struct probe_thread *thread, unsigned set, struct pr
 	bool done = probe_set_record(thread, set, kind, id, 1, 0);
 
 	if (done && times)
-		__atomic_store_n(&share->tick, probe_brief_seen(tick), __ATOMIC_RELAXED);
+		probe_brief_see(&share->tick, tick);
 	return done;
 }
 

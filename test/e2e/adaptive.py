@@ -90,6 +90,7 @@ def check_bounds(case, log, late=False):
     shown, real = told(case), logged(log)
     if late:
         real = {key: calls[len(calls) - len(shown[key]):] for key, calls in real.items() if key in shown}
+    expect(shown, "no call was recorded: the recording began when the program was over")
     expect(set(shown) == set(real), f"threads and functions {sorted(shown)}, logged {sorted(real)}")
     pairs = []
     for key, calls in real.items():
@@ -370,6 +371,44 @@ def switched_late(case):
     expect(not case.trace().brief, "records without a time")
 
 
+def wakeups(pid):
+    """How often the process's threads have slept."""
+    count = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/task/{task}/status", encoding="utf-8") as file:
+            count += sum(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
+    return count
+
+
+def rests(case):
+    """While the program sleeps, the tick stands still; it goes on with the program's calls, which lose their times again."""
+    case.need_native("brief records")
+    case.as_it_is = True
+    command = [case.tool, "record", "-o", case.trace_path, "-b", "64M", "--time", "adaptive", *AT_ONCE, "-l", "burst", "--", case.program("bursts.c")]
+
+    def burst(count):
+        tool.stdin.write(f"{count}\n")
+        tool.stdin.flush()
+        expect(tool.stdout.readline() == f"{count}\n", "no answer")
+
+    with Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tool:
+        burst(1000)
+        time.sleep(0.5)
+        before = wakeups(tool.pid)
+        time.sleep(1)
+        count = wakeups(tool.pid) - before
+        expect(count < 1000, f"the tool woke up {count} times in a second in which nothing was called")
+        for _ in range(10):
+            burst(100000)
+        tool.stdin.close()
+        expect(tool.wait(60) == 0, "the tool failed")
+    trace = case.trace()
+    calls = trace.called()["burst"]
+    expect(calls == 1001000, f"{calls} calls")
+    expect(trace.brief > calls, f"{trace.brief} records without a time of {calls} calls")
+    case.readable()
+
+
 def adapted(test):
     """A case of others, with as few times as can be."""
     def adaptive(case):
@@ -393,6 +432,7 @@ SINGLE = {
     "adaptive-flight": flies,
     "adaptive-profiled": profiled,
     "adaptive-refused": refused,
+    "adaptive-rests": rests,
     "adaptive-beside-others": beside_others,
     "adaptive-bounds-instance": bounded_further,
     "adaptive-instances": attached_times((), ("exact", ("-l", "leaf_1", "-l", "leaf_2"), ()), ("short", ("-l", "leaf_2", "-l", "tail"), (*ADAPTIVE, "--time-short", "1ms", "-b", "64K")),

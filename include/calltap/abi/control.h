@@ -55,7 +55,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 24u
+#define CALLTAP_ABI_VERSION 25u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"

@@ -173,7 +173,10 @@ struct calltap_board {
 	uint32_t holds;		/* enum calltap_holds */
 	uint64_t executing;	/* enum calltap_executing */
 	uint32_t unheld;	/* static programs that were executed untraced, as the tool did not answer */
-	uint32_t reserved[5];
+	/* With `--time adaptive` (times.h; doc/design/clock.md, "When nobody looks"): */
+	uint32_t tick_seen;	/* 1: since the tick changed some thread is about to count it as seen */
+	uint32_t ticker_asleep; /* 1: the tick stands still; no thread counts it as seen */
+	uint32_t reserved[3];
 };
 
 _Static_assert(sizeof(struct calltap_subbuf) == 48, "ABI");

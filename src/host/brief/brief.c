@@ -257,13 +257,14 @@ void brief_begin(struct brief *brief, uint32_t function, uint32_t bytes, const c
 		set(brief, function, true);
 }
 
-int brief_start(struct brief *brief, uint64_t short_ns, double rate, const struct clock_line *line)
+int brief_start(struct brief *brief, uint64_t short_ns, double rate, const struct clock_line *line,
+		struct calltap_board *board)
 {
 	brief->short_ns = short_ns;
 	brief->line = rate > 0 ? NULL : line;
 	set_rate(brief, rate);
 	return ticker_start(&brief->ticker, &brief->times->tick, brief->options.tick_ns, brief->line != NULL,
-			    brief->options.sampling);
+			    brief->options.sampling, brief->options.sampling ? NULL : board);
 }
 
 /* A call of the function took so long, and has both of its times. */
@@ -598,6 +599,11 @@ void brief_set_short(struct brief *brief, uint64_t short_ns)
 void brief_set_every(struct brief *brief, uint32_t every)
 {
 	__atomic_store_n(&brief->times->every, every, __ATOMIC_RELAXED);
+}
+
+void brief_look_awake(struct brief *brief)
+{
+	ticker_look(brief->ticker);
 }
 
 struct ticker_stays brief_stays(const struct brief *brief)

@@ -19,6 +19,7 @@
 #include "ticker.h"
 
 struct brief;
+struct calltap_board;
 struct clock_line;
 struct brief_calls; /* the calls that are open in a ring */
 struct target;
@@ -46,10 +47,11 @@ int brief_create_further(struct brief **out, struct brief *base, uint32_t set, u
 /*
  * Begin to tick, before any target runs.  A call that takes less than short_ns is short.  rate: the ticks in a
  * nanosecond of the clock that the targets read; 0: they are emulated, and `line` becomes their clock's, which only
- * callers of this room's functions change.  -errno: there is no memory, or no thread.
+ * callers of this room's functions change.  board: where the targets tell that they look at the tick (abi/ring.h); it
+ * lasts longer than the brief; NULL: the tick never stands still.  -errno: there is no memory, or no thread.
  */
-int brief_start(struct brief *brief, uint64_t short_ns, double rate, const struct clock_line *line)
-	__attribute__((warn_unused_result));
+int brief_start(struct brief *brief, uint64_t short_ns, double rate, const struct clock_line *line,
+		struct calltap_board *board) __attribute__((warn_unused_result));
 /* NULL is fine.  No target's probes run any more, or nothing that they write is read. */
 void brief_destroy(struct brief *brief);
 /* A function of so many bytes may be brief, 0 = not known: a small one begins so, or one that is known to be short. */
@@ -83,6 +85,8 @@ void brief_set_exact(struct brief *brief, bool exact);
 void brief_set_short(struct brief *brief, uint64_t short_ns);
 /* Of the session's: of a brief function's calls one in so many has its times from now on. */
 void brief_set_every(struct brief *brief, uint32_t every);
+/* Called in each of the drainer's rounds: the tick goes on if it stands still, and a target looks at it. */
+void brief_look_awake(struct brief *brief);
 /* How long ticks stay. */
 struct ticker_stays brief_stays(const struct brief *brief);
 /* How often a function has become brief, or is so no longer, by what was looked at. */

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include <calltap/abi/ring.h>
 #include <host/target/clock.h>
 
 #include "ticker.h"
@@ -15,6 +16,7 @@
 #define CALIBRATE_MS 5
 #define LATE	     2 /* ticks in time that a value may stay before that is a row */
 #define SLACK_NS     1
+#define IDLE_NS	     20000000 /* the ticker falls asleep when no value was seen for so long */
 
 struct ticker {
 	pthread_t thread;
@@ -28,7 +30,11 @@ struct ticker {
 	double steps, squares, longest; /* of the times that values stayed: their sum, that of their squares */
 	double late;			/* the sum of what values stayed for longer than `span` */
 	uint64_t random;
-	int error; /* -ENOMEM: rows are missing */
+	int error;		     /* -ENOMEM: rows are missing */
+	struct calltap_board *board; /* NULL: the ticker never sleeps */
+	uint64_t unseen;	     /* values, one after the other, that no thread has seen */
+	bool asleep;		     /* no thread counts the present value as seen */
+	pthread_cond_t awake;
 };
 
 static void add_row(struct ticker *ticker, uint64_t from, uint64_t to)
@@ -52,7 +58,10 @@ static uint64_t now(const struct ticker *ticker)
 	return ticker->by_ns ? clock_now_ns() : clock_sample().ticks;
 }
 
-/* The value was there from before its store to after the next one, as far as any thread may have seen it. */
+/*
+ * The value was there from before its store to after the next one, as far as any thread may have seen it.  None has
+ * while the ticker sleeps.
+ */
 static void tick(struct ticker *ticker)
 {
 	uint64_t before = now(ticker), after;
@@ -60,9 +69,13 @@ static void tick(struct ticker *ticker)
 
 	__atomic_store_n(ticker->word, before, __ATOMIC_SEQ_CST);
 	after = now(ticker);
+	step = (double)(before - ticker->before);
+	if (ticker->asleep) {
+		ticker->before = before;
+		return;
+	}
 	if (after - ticker->before > ticker->span && !ticker->sampling)
 		add_row(ticker, ticker->before, after);
-	step = (double)(before - ticker->before);
 	ticker->steps += step;
 	ticker->squares += step * step;
 	if (step > ticker->longest)
@@ -83,6 +96,51 @@ static uint64_t draw(struct ticker *ticker)
 	return ticker->random = x;
 }
 
+/*
+ * No thread has seen the present value: tick_seen was cleared in front of its store.  From here on none does, or
+ * this is not asleep (probe_brief_see()).
+ */
+static void fall_asleep(struct ticker *ticker)
+{
+	__atomic_store_n(&ticker->board->ticker_asleep, 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with tick_moves() in the probes */
+	ticker->unseen = 0;
+	ticker->asleep = !__atomic_load_n(&ticker->board->tick_seen, __ATOMIC_RELAXED);
+	if (!ticker->asleep)
+		__atomic_store_n(&ticker->board->ticker_asleep, 0, __ATOMIC_RELAXED);
+}
+
+/* The value changes first: threads that have loaded the old one may count it as seen as soon as ticker_asleep is 0. */
+static void wake_up(struct ticker *ticker)
+{
+	__atomic_store_n(&ticker->board->tick_seen, 0, __ATOMIC_SEQ_CST);
+	tick(ticker);
+	ticker->asleep = false;
+	__atomic_store_n(&ticker->board->ticker_asleep, 0, __ATOMIC_SEQ_CST);
+	pthread_cond_signal(&ticker->awake);
+}
+
+static void tick_in_time(struct ticker *ticker)
+{
+	bool seen = !ticker->board || __atomic_exchange_n(&ticker->board->tick_seen, 0, __ATOMIC_SEQ_CST);
+
+	ticker->unseen = seen ? 0 : ticker->unseen + 1;
+	tick(ticker);
+	if (ticker->unseen * ticker->tick_ns < IDLE_NS)
+		return;
+	fall_asleep(ticker);
+	while (ticker->asleep && !ticker->over)
+		pthread_cond_wait(&ticker->awake, &ticker->lock);
+}
+
+void ticker_look(struct ticker *ticker)
+{
+	pthread_mutex_lock(&ticker->lock);
+	if (ticker->asleep && __atomic_load_n(&ticker->board->tick_seen, __ATOMIC_RELAXED))
+		wake_up(ticker);
+	pthread_mutex_unlock(&ticker->lock);
+}
+
 static void *ticker_main(void *arg)
 {
 	struct ticker *ticker = arg;
@@ -95,14 +153,15 @@ static void *ticker_main(void *arg)
 			step.tv_nsec = (long)(ticker->tick_ns / 2 + draw(ticker) % ticker->tick_ns);
 		nanosleep(&step, NULL);
 		pthread_mutex_lock(&ticker->lock);
+		tick_in_time(ticker);
 		over = ticker->over;
-		tick(ticker);
 		pthread_mutex_unlock(&ticker->lock);
 	}
 	return NULL;
 }
 
-int ticker_start(struct ticker **out, uint64_t *word, uint64_t tick_ns, bool by_ns, bool sampling)
+int ticker_start(struct ticker **out, uint64_t *word, uint64_t tick_ns, bool by_ns, bool sampling,
+		 struct calltap_board *board)
 {
 	struct ticker *ticker = calloc(1, sizeof(*ticker));
 	int ret;
@@ -117,6 +176,8 @@ int ticker_start(struct ticker **out, uint64_t *word, uint64_t tick_ns, bool by_
 	if (!by_ns)
 		ticker->span = (uint64_t)((double)ticker->span * clock_ticks_per_ns(CALIBRATE_MS));
 	pthread_mutex_init(&ticker->lock, NULL);
+	pthread_cond_init(&ticker->awake, NULL);
+	ticker->board = board;
 	ticker->sampling = sampling;
 	ticker->before = now(ticker);
 	ticker->random = ticker->before | 1;
@@ -124,6 +185,7 @@ int ticker_start(struct ticker **out, uint64_t *word, uint64_t tick_ns, bool by_
 	ticker->steps = ticker->squares = ticker->longest = ticker->late = 0;
 	ret = -pthread_create(&ticker->thread, NULL, ticker_main, ticker);
 	if (ret) {
+		pthread_cond_destroy(&ticker->awake);
 		pthread_mutex_destroy(&ticker->lock);
 		free(ticker);
 		return ret;
@@ -138,8 +200,10 @@ void ticker_stop(struct ticker *ticker)
 		return;
 	pthread_mutex_lock(&ticker->lock);
 	ticker->over = true;
+	pthread_cond_signal(&ticker->awake);
 	pthread_mutex_unlock(&ticker->lock);
 	pthread_join(ticker->thread, NULL);
+	pthread_cond_destroy(&ticker->awake);
 	pthread_mutex_destroy(&ticker->lock);
 	free(ticker->rows);
 	free(ticker);

@@ -12,16 +12,20 @@
 
 #include <calltap/abi/file.h>
 
+struct calltap_board;
 struct ticker;
 
 /*
  * Give *word another value each tick_ns.  by_ns: all times of the ticker's are nanoseconds of CLOCK_MONOTONIC; else
  * they are ticks of this CPU's counter.  sampling: the word's values are points in time at random, which come tick_ns
- * after each other on average, and half as much at the least; there are no rows.  -errno: there is no memory, or no
- * thread.
+ * after each other on average, and half as much at the least; there are no rows.  board: where threads tell that they
+ * have seen the value; when none has for a while the word stands still.  NULL: it never does.  -errno: there is no
+ * memory, or no thread.
  */
-int ticker_start(struct ticker **out, uint64_t *word, uint64_t tick_ns, bool by_ns, bool sampling)
-	__attribute__((warn_unused_result));
+int ticker_start(struct ticker **out, uint64_t *word, uint64_t tick_ns, bool by_ns, bool sampling,
+		 struct calltap_board *board) __attribute__((warn_unused_result));
+/* Go on if the word stands still, and a thread looks at it.  Called all the time, at least each 10 ms. */
+void ticker_look(struct ticker *ticker);
 /* NULL is fine. */
 void ticker_stop(struct ticker *ticker);
 /* How long the word keeps a value at the most, but for what rows tell. */

@@ -525,6 +525,7 @@ static void write_ticks(struct drainer *drainer, uint64_t now)
 
 	if (!brief)
 		return;
+	brief_look_awake(brief);
 	if (instance->options->mode == CALLTAP_MODE_OVERWRITE) {
 		peek_round(instance, now);
 		brief_tell(brief);

@@ -120,7 +120,8 @@ int session_begin_times(struct session *session)
 	ret = brief_create(&times, &options);
 	if (ret)
 		return ret;
-	ret = brief_start(times, RECORD_SHORT_NS, session->emulated ? 0 : timing_rate(session), &session->timing.line);
+	ret = brief_start(times, RECORD_SHORT_NS, session->emulated ? 0 : timing_rate(session), &session->timing.line,
+			  session->board);
 	if (ret) {
 		brief_destroy(times);
 		return ret;
@@ -164,7 +165,7 @@ static int begin_ticks(struct session *session, struct calltap_diag *diag)
 	if (session->options->tick_ns && (session->options->tick_ns < TICK_MIN || session->options->tick_ns > TICK_MAX))
 		return calltap_diag_set(diag, -EINVAL, "--time-tick is from 10us to 100ms");
 	ret = brief_start(session->images.brief, short_ns, session->emulated ? 0 : timing_rate(session),
-			  &session->timing.line);
+			  &session->timing.line, session->board);
 	return ret ? calltap_diag_set(diag, ret, "cannot begin --time adaptive: %s; leave it out", strerror(-ret)) : 0;
 }
 
@@ -208,6 +209,9 @@ static int prepare_session(struct session *session, struct calltap_diag *diag)
 	/* An emulated target's is known when it has called in. */
 	if (options->threshold_ns && !session->emulated)
 		first->threshold_ticks = timing_ticks(session, options->threshold_ns);
+	ret = session_make_board(session);
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot make shared memory: %s", strerror(-ret));
 	if (session->images.brief)
 		ret = begin_ticks(session, diag);
 	if (ret)
@@ -216,9 +220,6 @@ static int prepare_session(struct session *session, struct calltap_diag *diag)
 	session->result->ours = ret != 0;
 	if (ret)
 		return ret;
-	ret = session_make_board(session);
-	if (ret)
-		return calltap_diag_set(diag, ret, "cannot make shared memory: %s", strerror(-ret));
 	session->endpoint.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (session->endpoint.epoll < 0)
 		return calltap_diag_set(diag, -errno, "cannot make an epoll descriptor: %s", strerror(errno));

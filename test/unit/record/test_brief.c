@@ -24,7 +24,7 @@ static int begin_ticks(uint64_t tick_ns)
 	const struct brief_options options = {.small = 64, .tick_ns = tick_ns, .every = 2};
 
 	assert_int_equal(brief_create(&brief, &options), 0);
-	assert_int_equal(brief_start(brief, SHORT, 1, NULL), 0);
+	assert_int_equal(brief_start(brief, SHORT, 1, NULL, NULL), 0);
 	calls = NULL;
 	count = 0;
 	return 0;
@@ -354,7 +354,7 @@ static void check_late(bool by_ns)
 	int error;
 
 	/* No tick of the thread's own comes meanwhile. */
-	assert_int_equal(ticker_start(&ticker, &word, 900000000, by_ns, false), 0);
+	assert_int_equal(ticker_start(&ticker, &word, 900000000, by_ns, false, NULL), 0);
 	before = word;
 	assert_true(before != 0 && ticker_span(ticker) > 0);
 	rows = ticker_take(ticker, &rows_count, &until, &error);
@@ -364,7 +364,7 @@ static void check_late(bool by_ns)
 	assert_true(word != before);
 	ticker_stop(ticker);
 	/* A span of two nanoseconds: each is late. */
-	assert_int_equal(ticker_start(&ticker, &word, 1, by_ns, false), 0);
+	assert_int_equal(ticker_start(&ticker, &word, 1, by_ns, false, NULL), 0);
 	before = word;
 	usleep(2000);
 	after = word; /* before the take: the ticker's thread goes on after it */
@@ -386,7 +386,7 @@ static void moments_are_at_random(void **state)
 	uint64_t until;
 	int error;
 
-	assert_int_equal(ticker_start(&ticker, &word, 1000000, true, true), 0);
+	assert_int_equal(ticker_start(&ticker, &word, 1000000, true, true, NULL), 0);
 	for (last = __atomic_load_n(&word, __ATOMIC_SEQ_CST); seen < 30;) {
 		uint64_t present = __atomic_load_n(&word, __ATOMIC_SEQ_CST);
 
@@ -407,6 +407,44 @@ static void moments_are_at_random(void **state)
 	ticker_stop(ticker);
 }
 
+/* Where no thread looks at the word it stands still, which makes no row; when one does, it goes on. */
+static void it_rests_while_nobody_looks(void **state)
+{
+	struct calltap_board board = {0};
+	struct calltap_file_late *rows;
+	uint64_t word = 0, value, woken, until;
+	struct ticker *ticker;
+	size_t rows_count;
+	int error;
+
+	assert_int_equal(ticker_start(&ticker, &word, 1000000, true, false, &board), 0);
+	while (!__atomic_load_n(&board.ticker_asleep, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	free(ticker_take(ticker, &rows_count, &until, &error));
+	value = __atomic_load_n(&word, __ATOMIC_SEQ_CST);
+	usleep(50000);
+	ticker_look(ticker);
+	assert_true(__atomic_load_n(&word, __ATOMIC_SEQ_CST) == value);
+	__atomic_store_n(&board.tick_seen, 1, __ATOMIC_SEQ_CST);
+	woken = clock_now_ns();
+	ticker_look(ticker);
+	assert_true(__atomic_load_n(&word, __ATOMIC_SEQ_CST) >= woken);
+	assert_int_equal(__atomic_load_n(&board.ticker_asleep, __ATOMIC_SEQ_CST), 0);
+	rows = ticker_take(ticker, &rows_count, &until, &error);
+	for (size_t i = 0; i < rows_count; i++)
+		assert_true(rows[i].from >= woken);
+	free(rows);
+	/* It may fall asleep at once again on a busy machine; who looks wakes it up. */
+	for (unsigned changes = 0; changes < 20;) {
+		value = __atomic_load_n(&word, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&board.tick_seen, 1, __ATOMIC_SEQ_CST);
+		ticker_look(ticker);
+		usleep(1000);
+		changes += __atomic_load_n(&word, __ATOMIC_SEQ_CST) != value;
+	}
+	ticker_stop(ticker);
+}
+
 static void late_ticks_are_rows(void **state)
 {
 	check_late(false);
@@ -422,7 +460,7 @@ static void nothing_is_short_without_a_rate(void **state)
 	calls = NULL;
 	count = 0;
 	assert_int_equal(brief_create(&brief, &options), 0);
-	assert_int_equal(brief_start(brief, SHORT, 0, &line), 0);
+	assert_int_equal(brief_start(brief, SHORT, 0, &line, NULL), 0);
 	assert_int_equal(brief_write(brief, NULL), 0);
 	for (unsigned i = 0; i < 2 * RECORD_SHORT_CALLS; i++)
 		call(7, 10);
@@ -451,6 +489,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nonsense_is_taken, begin, end),
 		cmocka_unit_test(nothing_is_short_without_a_rate),
 		cmocka_unit_test(late_ticks_are_rows),
+		cmocka_unit_test(it_rests_while_nobody_looks),
 		cmocka_unit_test(moments_are_at_random),
 	};
 

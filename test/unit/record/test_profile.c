@@ -147,7 +147,7 @@ static void estimates_have_errors(void **state)
 	assert_true(row->p50_ns > 0);
 
 	assert_int_equal(brief_create(&tables.bench->session.images.brief, &options), 0);
-	assert_int_equal(brief_start(tables.bench->session.images.brief, 1000, 1, NULL), 0);
+	assert_int_equal(brief_start(tables.bench->session.images.brief, 1000, 1, NULL, NULL), 0);
 	while (brief_stays(tables.bench->session.images.brief).mean <= 0)
 		usleep(1000);
 	read_now(&tables);
