@@ -250,7 +250,7 @@ def bounded_further(case):
     case.as_it_is = True
     own_place(case)
     log, first = os.path.join(case.folder, "log"), os.path.join(case.folder, "first")
-    command = [case.program("bounds.c", variant="-clocked", flags=["-O2"]), log, "5000", "3", "150"]
+    command = [case.program("bounds.c", variant="-clocked", flags=["-O2"]), log, "500", "3", "150", "waits"]
     with open(os.path.join(case.folder, "output"), "wb") as output:
         tool = Process([case.tool, "record", "-o", first, *CHOSEN, "--", *command], cwd=case.folder, env=case.environment(False),
                        stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
@@ -263,6 +263,7 @@ def bounded_further(case):
     try:
         program = collections.namedtuple("Program", "pid")(until("the program", child))
         with Instance(case, program, "look", *CHOSEN, *ADAPTIVE, "--time-short", "100us", "-b", "16M") as instance:
+            os.kill(program.pid, signal.SIGUSR1)  # before, the threads make a part of their calls
             instance.end(how=None)
         expect(finish(tool) == 0, "the program failed")
     finally:

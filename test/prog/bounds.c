@@ -2,9 +2,10 @@
  * When calls really were, beside what a trace says: short functions, called often, that for once take long; in threads,
  * in signal handlers, and in a forked child.
  *
- * bounds LOG MILLISECONDS [THREADS [SIGNALS]]: writes struct logged for each call to the file LOG, and those of the
- * child to LOG.child; SIGNALS: microseconds between two signals to the process, 0 = none.  Prints how many calls were
- * made, and ends with 0.
+ * bounds LOG MILLISECONDS [THREADS [SIGNALS [waits]]]: writes struct logged for each call to the file LOG, and those of
+ * the child to LOG.child; SIGNALS: microseconds between two signals to the process, 0 = none; waits: threads go on
+ * behind the first quarter of their calls when the process has got SIGUSR1.  Prints how many calls were made, and ends
+ * with 0.
  *
  * bounds LOG steps|tails MICROSECONDS: one thread, which sleeps so long in front of each call, with tails each call of
  * passes(), of which only what follows its tail call counts.  A handler's calls come between two instructions of a call
@@ -33,7 +34,8 @@
 #define THREADS_MAX 16
 #define LOG_MAX	    100000u /* calls of a thread */
 #define CHILD	    10000u  /* calls of the child */
-#define LONG_EVERY  1009u   /* one call in so many takes long */
+#define EARLY	    (LOG_MAX / 4)
+#define LONG_EVERY  1009u /* one call in so many takes long */
 #define LONG_NS	    3000000
 
 /* A call: the clock right before it and at the beginning of its body, at the body's end and right after it. */
@@ -55,6 +57,7 @@ static __thread struct logged *passed_on; /* the call of tiny() that passes() ha
 static struct log logs[THREADS_MAX + 1];
 static volatile bool over;
 static unsigned signals_us;
+static volatile sig_atomic_t waits;
 static volatile bool steps_in_tails; /* the steps begin with the tail call */
 
 static inline uint64_t now(void)
@@ -166,6 +169,13 @@ static void on_signal(int number)
 		take_long();
 }
 
+static void rest_a_while(void)
+{
+	const struct timespec while_ns = {0, 1000000};
+
+	nanosleep(&while_ns, NULL);
+}
+
 static void *work(void *argument)
 {
 	struct log *log = argument;
@@ -176,6 +186,8 @@ static void *work(void *argument)
 	own_tid = (uint32_t)syscall(SYS_gettid);
 	own = log;
 	for (uint32_t turn = 0; !over && log->count < LOG_MAX - 64; turn++) {
+		while (waits && log->count >= EARLY)
+			rest_a_while();
 		CALL(OUTER, outer, turn);
 		if (turn % 4096 == 0)
 			sched_yield();
@@ -224,6 +236,12 @@ static void on_step(int number, siginfo_t *info, void *context)
 		return;
 	for (int i = 0; i < 2; i++)
 		CALL(HANDLED, handled);
+}
+
+static void go_on(int number)
+{
+	(void)number;
+	waits = 0;
 }
 
 static void step_by_step(struct log *log, long nap_us, bool tails)
@@ -306,6 +324,8 @@ int main(int argc, char **argv)
 	if (argc < 2 || !threads || threads > THREADS_MAX)
 		return 2;
 	signals_us = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 0) : 0;
+	signal(SIGUSR1, go_on);
+	waits = argc > 5;
 	for (unsigned long i = 0; i < threads; i++)
 		if (pthread_create(&workers[i], NULL, work, &logs[i]))
 			return 2;
@@ -315,6 +335,7 @@ int main(int argc, char **argv)
 	if (!child) {
 		struct log log = {0};
 
+		waits = 0;
 		start_signals(true); /* timers are not inherited */
 		log.count = LOG_MAX - CHILD;
 		work(&log);
@@ -323,6 +344,8 @@ int main(int argc, char **argv)
 		save(child_log, &log, 1);
 		_exit(0);
 	}
+	while (waits)
+		rest_a_while();
 	while (nanosleep(&rest, &rest))
 		;
 	over = true;
