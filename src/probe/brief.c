@@ -14,6 +14,7 @@ _Static_assert(offsetof(struct calltap_times, tick) == TM_TICK, "brief.S");
 _Static_assert(offsetof(struct calltap_times, every) == TM_EVERY, "brief.S");
 _Static_assert(offsetof(struct calltap_times, brief) == TM_BRIEF, "brief.S");
 _Static_assert(CALLTAP_REC_ENTRY << CALLTAP_RECORD_ID_BITS == KIND_ENTRY, "brief.S");
+_Static_assert(CALLTAP_BRIEF_LEAF == BRIEF_LEAF && CALLTAP_BRIEF_LEAF >= CALLTAP_TIMES_FUNCTIONS, "brief.S");
 _Static_assert(CALLTAP_REC_TAIL << CALLTAP_RECORD_ID_BITS == (KIND_ENTRY | TO_TAIL), "recorder.inc");
 _Static_assert(CALLTAP_BRIEF_TAIL == BRIEF_TAIL && CALLTAP_BRIEF_TAIL >= CALLTAP_TIMES_FUNCTIONS, "brief.S");
 _Static_assert((FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED) == FRAME_LOW_FLAGS, "recorder.inc");
@@ -90,5 +91,24 @@ void probe_brief_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 	uint64_t tick = probe_brief_tick(probe_times);
 
 	probe_graph_exit(slot, word, ret);
+	probe_brief_see(&thread->tick, tick);
+}
+
+/*
+ * A leaf has no frame: its caller's address never left slot, and nothing but the record is to be made.  The thread's
+ * last event may have been on another stack, by a handler that interrupted the leaf; and frames inside slot are gone.
+ */
+void probe_leaf_exit(uint64_t slot, uint32_t word)
+{
+	struct probe_thread *thread = probe_self();
+	uint64_t tick = probe_brief_tick(probe_times);
+	struct probe_stack *stack;
+
+	if (!probe_can_record(thread))
+		return;
+	stack = probe_stack_settle(thread, slot);
+	if (stack)
+		frames_settle(thread, stack, slot, true);
+	probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
 	probe_brief_see(&thread->tick, tick);
 }

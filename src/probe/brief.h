@@ -34,5 +34,7 @@ void probe_brief_see(uint64_t *seen, uint64_t tick);
 /* As probe_graph_entry() and probe_graph_exit(). */
 int probe_brief_entry(uint64_t slot, uint32_t word, const uint64_t *ret);
 void probe_brief_exit(uint64_t slot, uint32_t word, uint64_t *ret);
+/* The exit of a leaf, whose return address is at slot; word: as its stub pushed it at the entry. */
+void probe_leaf_exit(uint64_t slot, uint32_t word);
 
 #endif

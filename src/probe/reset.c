@@ -47,9 +47,11 @@ static uint64_t plane_of(const uint64_t *word)
 	return (uint64_t)word & ~(GRANULE - 1);
 }
 
+/* Leaves have no frames: where their stubs' addresses lie no body runs any more, for the tool has waited for that. */
 static bool is_stub(const struct release *release, uint64_t address)
 {
-	return address >= release->lo && address < release->hi && probe_region_of(address);
+	return address >= release->lo && address < release->hi && !arch_is_leaf_back(address) &&
+	       probe_region_of(address);
 }
 
 /*

@@ -15,6 +15,8 @@
 #define UNWIND_FORCED	8
 #define UNWIND_CONTINUE 8
 
+#define CONTEXT_WORDS 20
+
 void *arch_next_makecontext, *arch_next_swapcontext;
 
 /* How a ucontext_t begins on every Linux CPU. */
@@ -42,6 +44,20 @@ static void tell_threw(struct probe_thread *thread, const struct probe_stack *st
 	}
 }
 
+/*
+ * Does an unwinder end a leaf's frame, of which no chain knows?  libgcc's struct _Unwind_Context begins with a word for
+ * each register; the frame's pc is among the words behind these.  The struct is longer than what is looked at.
+ */
+static bool is_leaf(const void *context)
+{
+	const uint64_t *words = context;
+
+	for (unsigned i = 0; i < CONTEXT_WORDS; i++)
+		if (arch_is_leaf_back(words[i]) && probe_region_of(words[i]))
+			return true;
+	return false;
+}
+
 int probe_frame_unwound(int version, int actions, uint64_t exception_class, void *exception, void *context)
 {
 	struct probe_thread *thread = probe_self();
@@ -51,8 +67,7 @@ int probe_frame_unwound(int version, int actions, uint64_t exception_class, void
 	(void)version;
 	(void)exception_class;
 	(void)exception;
-	(void)context;
-	if (!(actions & UNWIND_CLEANUP) || !probe_can_record(thread))
+	if (!(actions & UNWIND_CLEANUP) || is_leaf(context) || !probe_can_record(thread))
 		return UNWIND_CONTINUE;
 	/* Outwards past the end of a signal stack: the frame is one of those that the signal interrupted. */
 	stack = thread->stack;
@@ -73,18 +88,20 @@ int probe_frame_unwound(int version, int actions, uint64_t exception_class, void
 
 /*
  * Drop the frames inside `end` before a jump.  A signal handler that jumps may have interrupted a recorder between its
- * record and the chain's change: so the record names the frame that stays.
+ * record and the chain's change: so the record names the frame that stays.  It may have interrupted a leaf, too, of
+ * which the chain does not know: where there may be leaves, each jump is told, by ID_MAX where no frame can be named.
  */
 static void drop_for_jump(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
 {
 	uint32_t gone = frames_take_off(thread, stack, end), word = 0;
+	bool tells = probe_times && !probe_context.tells_open;
 	uint64_t top = probe_stack_top(stack), back;
 
 	if (stack->kind & STACK_THREAD && top < stack->end && frames_back(top, &back) && probe_region_of(back))
 		word = frames_word(thread, top, arch_stub_word(back));
-	if (word)
-		probe_record(thread, CALLTAP_REC_LANDING, frames_id(word), 1, 0);
-	if (gone || word)
+	if (word || tells)
+		probe_record(thread, CALLTAP_REC_LANDING, word ? frames_id(word) : CALLTAP_RECORD_ID_MAX, 1, 0);
+	if (gone || word || tells)
 		probe_record(thread, CALLTAP_REC_UNWIND, gone, 1, 0);
 }
 

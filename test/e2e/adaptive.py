@@ -15,13 +15,14 @@ import live
 import language
 import programs
 import tools
+import tracefile as tf
 from instances import Instance
 from endings import finish, wait_for
 from harness import Process, expect, stop, until
 from steer import calltap, own_place
 from steering import Program, Tool, nothing_lost, sockets
 
-FUNCTIONS = ("tiny", "outer", "middle", "handled", "passes")
+FUNCTIONS = ("tiny", "outer", "middle", "handled", "passes", "leaf", "inner")
 LOGGED = struct.Struct("<IIQQQQ")
 CHOSEN = [option for name in FUNCTIONS for option in ("-l", name)]
 AT_ONCE = ["--time-small", "1000000"]  # as many functions as can be are brief from the first call on
@@ -141,7 +142,7 @@ def bounded(signals, *options, small=True):
     return test
 
 
-def stepped(what, functions):
+def stepped(what, functions, steps=300, leaves=0):
     """A handler's calls between any two instructions of a call and its recorders, which see a new tick."""
     def test(case):
         case.as_it_is = True
@@ -153,8 +154,9 @@ def stepped(what, functions):
                               f"{tick_us}us"],
                              ["--one-a-round"])
         expect(done.status == 0 and " steps" in done.stdout, f"{done.status}: {done.stdout} {done.stderr}")
-        expect(int(done.stdout.split()[0]) > 300, f"only {done.stdout}")
+        expect(int(done.stdout.split()[0]) > steps, f"only {done.stdout}")
         nothing_lost(case.trace())
+        expect(not case.cpu.native or case.trace().leaves >= leaves, f"{case.trace().leaves} leaves")
         check_bounds(case, log)
     return test
 
@@ -418,6 +420,88 @@ def adapted(test):
     return adaptive
 
 
+def counted(text):
+    """{function: its calls} as leaves.c prints them."""
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[0] != "sum" and int(pair[1])}
+
+
+def edges(case):
+    """{(caller, function): calls}, as `calltap graph` has them."""
+    done = case.run([case.tool, "graph", "--json", "--min-percent", "0", "-i", case.trace_path, "*"])
+    expect(done.status == 0, f"graph: {done.stderr}")
+    callers, found = json.loads(done.stdout)["callers"], collections.Counter()
+    names = {node["id"]: node["function"] for node in callers}
+    for node in callers:
+        if node["depth"] == 1:
+            found[node["function"], names[node["parent"]]] += node["calls"]
+    return found
+
+
+def order(trace):
+    """Each thread's records, without their times."""
+    return sorted([(kind, trace.name(value)) for kind, value, _ in thread.events() if kind in (tf.ENTRY, tf.EXIT, tf.TAIL)]
+                  for thread in trace.threads.values())
+
+
+def leaves(what, *rounds, same_order=False, inner=None):
+    """Functions that call nothing, without frames of their own: each call is there, in its place, and a long one is seen."""
+    def test(case):
+        case.as_it_is = True
+        program = [case.program("leaves.c", flags=["-O2"]), what, *rounds]
+        names = [option for name in ("plain", "spin", "tail", "around", "after", "run", "from_handler") for option in ("-l", name)]
+        records = []
+        for options in (["--time", "adaptive", *AT_ONCE, "--time-short", "1s"], ["--time", "exact"]):
+            outcome = case.same_as_plain(program, [*names, *options], log=False)
+            trace = case.trace()
+            if what != "ends":  # the child's trace begins in the midst of calls
+                nothing_lost(trace)
+            called = dict(trace.called())
+            called.pop("run", None)
+            expect(called == counted(outcome.stdout), f"{options}: {called}, {outcome.stdout}")
+            found = edges(case)
+            for (caller, function), calls in (inner or {}).items():
+                expect(found[caller, function] == calls, f"{options}: {function} by {caller}: {found}")
+            records.append(order(trace))
+            if options[1] == "adaptive":
+                expect(not case.cpu.native or trace.leaves > 50 or what == "ends", f"{trace.leaves} leaves")
+                case.readable()
+                spins = [event["dur"] for event in exported(case) if event["ev"] == "exit" and event["fn"] == "spin"]
+                expect(what != "calls" or all(1000000 < ns < 100000000 for ns in spins), f"spin took {spins}")
+        expect(not same_order or records[0] == records[1], "the order is another one")
+    return test
+
+
+def exported(case):
+    path = os.path.join(case.folder, "exported")
+    done = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", path])
+    expect(done.status == 0, f"export: {done.stderr}")
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+class Leaves(Program):
+    """Two threads that run leaves, most of the time."""
+
+    def __init__(self, case):
+        self.start(case, [case.program("leaves.c", flags=["-O2"]), "loops"])
+
+
+def leaves_attached(case):
+    """All that the agent has goes, with threads in leaves, which return to their stubs: the tool waits for these."""
+    case.need_native("attaching")
+    own_place(case)
+    with Leaves(case) as program:
+        for _ in range(8):
+            with Tool(case, program, *ADAPTIVE, *AT_ONCE, "--time-short", "1s", "-b", "64K") as tool:
+                tool.records(3000)
+                tool.detach()
+            nothing_lost(case.trace())
+            expect(case.trace().leaves > 1000, f"{case.trace().leaves} leaves")
+        os.kill(program.pid, signal.SIGTERM)
+        expect(finish(program.process) == 0 and program.printed() == f"ready {program.pid}\ndone\n", f"it printed {program.printed()!r}")
+
+
 OTHERS = {name: test for module in (programs, language, jumps) for name, test in
           {**getattr(module, "CASES", {}), **getattr(module, "SINGLE", {})}.items()}
 
@@ -428,6 +512,7 @@ SINGLE = {
     "adaptive-bounds-learned": bounded(0, small=False),
     "adaptive-stepped": stepped("steps", FUNCTIONS),
     "adaptive-stepped-tails": stepped("tails", FUNCTIONS),
+    "adaptive-stepped-leaves": stepped("leaves", FUNCTIONS, steps=200, leaves=50),
     "adaptive-bounds-flight": bounded(150, *HISTORY),
     "adaptive-bounds-flight-learned": bounded(0, *HISTORY, small=False),
     "adaptive-flight": flies,
@@ -439,6 +524,11 @@ SINGLE = {
     "adaptive-instances": attached_times((), ("exact", ("-l", "leaf_1", "-l", "leaf_2"), ()), ("short", ("-l", "leaf_2", "-l", "tail"), (*ADAPTIVE, "--time-short", "1ms", "-b", "64K")),
                                          ("shorter", ("-l", "leaf_2", "-l", "recurse"), (*ADAPTIVE, "--time-short", "1ms", "-b", "64K"))),
     "adaptive-instances-all": attached_times(ADAPTIVE, ("one", ("-l", "leaf_1", "-l", "tail", "-l", "once"), (*ADAPTIVE, "--time-short", "1ms", "-b", "64K")), ("two", ("-l", "tail", "-l", "leaf_2"), (*ADAPTIVE, "--time-short", "1ms", "-b", "64K"))),
+    "adaptive-leaves": leaves("calls", "2000", same_order=True),
+    "adaptive-leaves-signals": leaves("signals", "100", inner={("spin", "from_handler"): 100, ("run", "after"): 100}),
+    "adaptive-leaves-jumps": leaves("jumps", "100", inner={("spin", "from_handler"): 50, ("run", "after"): 100, ("run", "spin"): 100}),
+    "adaptive-leaves-ends": leaves("ends"),
+    "adaptive-leaves-attached": leaves_attached,
     "adaptive-switched": switched,
     "adaptive-switched-late": switched_late,
     **{f"adaptive-{name}": adapted(OTHERS[name]) for name in OTHERS},

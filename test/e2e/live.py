@@ -52,22 +52,30 @@ def switched_for(milliseconds, *how):
 def check_frames(trace):
     """Each exit is the innermost open frame's: a frame that is open when its function is switched off ends as ever."""
     for thread in trace.ordered_threads():
-        stacks, stack = {}, []
+        stacks, stack, landing = {}, [], False
         for kind, value, extra in thread.events():
             if kind == tf.STACK:
                 stack = stacks.setdefault(extra, [])
             elif kind == tf.ENTRY:
-                stack.append(value)
+                stack.append(~value if extra else value)  # a leaf, which no UNWIND counts
             elif kind == tf.TAIL:
                 expect(stack, f"a tail call of {trace.name(value)} from no frame")
                 stack[-1] = value
             elif kind == tf.EXIT:
-                expect(stack and stack[-1] == value,
-                       f"exit of {trace.name(value)} while {trace.name(stack[-1]) if stack else 'nothing'} is open")
+                inner = max(stack[-1], ~stack[-1]) if stack else None
+                expect(inner == value, f"exit of {trace.name(value)} while {trace.name(inner) if stack else 'nothing'} is open")
                 stack.pop()
+            elif kind == tf.LANDING:
+                landing = True
             elif kind == tf.UNWIND:
                 expect(value <= len(stack), f"{value} frames unwound of {len(stack)}")
-                del stack[len(stack) - value:]
+                for _ in range(value):
+                    while stack and stack[-1] < 0:
+                        stack.pop()
+                    stack.pop()
+                while landing and stack and stack[-1] < 0:
+                    stack.pop()
+                landing = False
 
 
 def executable(path):

@@ -13,6 +13,8 @@ ENTRY, EXIT, CALL, TIME, UNWIND, STACK, LOST, WAIT, TAIL, LANDING, RISE = range(
 EVENT, MARK, VERDICT = 13, 1, 2
 BRIEF_ENTRY, BRIEF_EXIT = 14, 15
 BRIEF_TAIL = 1 << 27  # in the id of a brief entry
+BRIEF_LEAF = 1 << 26  # likewise
+LEAF = 1 << 32  # beside the head of an entry whose frame no UNWIND counts
 TWO_WORDS = {CALL, TIME, STACK, LOST, WAIT, RISE}
 CHUNK_MAGIC = 0x4B435443
 DATA_HEAD = 48  # bytes of struct calltap_file_data, never compressed
@@ -29,6 +31,8 @@ def exact_head(head):
         return head
     if head >> 28 == BRIEF_ENTRY and head & BRIEF_TAIL:
         return TAIL << 28 | (head & (BRIEF_TAIL - 1))
+    if head >> 28 == BRIEF_ENTRY and head & BRIEF_LEAF:
+        return LEAF | ENTRY << 28 | (head & (BRIEF_LEAF - 1))
     return head - (13 << 28)
 
 
@@ -72,23 +76,24 @@ class Thread:
         counts = collections.Counter()
         for heads, _ in self.ordered_chunks():
             for head, count in collections.Counter(heads).items():
-                if head >> 28 in (ENTRY, TAIL, CALL):
+                if head >> 28 & 15 in (ENTRY, TAIL, CALL):
                     counts[head & 0x0FFFFFFF] += count
         return counts
 
     def events(self):
-        """(kind, id, extra) in order; extra is None for one-word records, of an EVENT the bytes behind its head."""
+        """(kind, id, extra) in order; extra is None for one-word records, but LEAF of such an ENTRY; of an EVENT the bytes
+        behind its head."""
         for heads, extras in self.ordered_chunks():
             words = iter(extras)
             for head in heads:
-                kind = head >> 28
+                kind = head >> 28 & 15
                 if kind == EVENT:
                     behind = [next(words) for _ in range((head & 0xFFF) - 1)]
                     if any(word >> 56 for word in behind):
                         raise BadTrace("a word of an event has more than seven bytes")
                     extra = b"".join(word.to_bytes(8, "little")[:7] for word in behind)
                 else:
-                    extra = next(words) if kind in TWO_WORDS else None
+                    extra = next(words) if kind in TWO_WORDS else head & LEAF or None
                 yield kind, head & 0x0FFFFFFF, extra
 
     def verdicts(self):
@@ -112,7 +117,8 @@ class Trace:
     def __init__(self, path):
         self.info, self.processes, self.threads, self.symbols, self.objects = {}, {}, {}, {}, {}
         self.end = None
-        self.brief, self.brief_tails = 0, 0  # records without a time; those among them of tail calls
+        # records without a time; those among them of tail calls, and of leaves
+        self.brief, self.brief_tails, self.leaves = 0, 0, 0
         self.function_object = {}
         self.lines = {}  # by function: (file, line)
         with open(path, "rb") as file:
@@ -177,6 +183,7 @@ class Trace:
             heads = struct.unpack_from(f"<{count}I", data, DATA_HEAD)
             if any(head >= BRIEF_ENTRY << 28 for head in heads):
                 self.brief += sum(head >= BRIEF_ENTRY << 28 for head in heads)
+                self.leaves += sum(head >> 28 == BRIEF_ENTRY and head & BRIEF_LEAF != 0 for head in heads)
                 self.brief_tails += sum(head >> 28 == BRIEF_ENTRY and head & BRIEF_TAIL != 0 for head in heads)
                 heads = [exact_head(head) for head in heads]
             extras = struct.unpack_from(f"<{extras_size // 8}Q", data, DATA_HEAD + 4 * count + times_size)

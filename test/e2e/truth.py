@@ -40,17 +40,17 @@ class Chains:
             self.left[self.stack] = self.frames
             self.frames, self.stack = self.left.pop(stack, []), stack
 
-    def enter(self, function, name):
+    def enter(self, function, name, leaf=False):
         """A frame is opened; one without a name is not part of the comparison."""
-        caller = next((entry for _, _, entry in reversed(self.frames) if entry), 0)
+        caller = next((entry for _, _, entry, _ in reversed(self.frames) if entry), 0)
         self.entered += bool(name)
-        self.frames.append((function, name, self.entered if name else 0))
+        self.frames.append((function, name, self.entered if name else 0, leaf))
         if name:
             self.events.append((">", name, caller))
 
     def end(self, name=None, without=()):
         """The innermost frame ends, if any: in a fork's child its parent entered it, and only the name is known."""
-        _, opened, entry = self.frames.pop() if self.frames else (None, None, 0)
+        _, opened, entry, _ = self.frames.pop() if self.frames else (None, None, 0, False)
         if (name or opened) and (not entry or entry not in without):
             self.events.append(("<", name or opened, entry))
 
@@ -58,7 +58,7 @@ class Chains:
         """The entries that are open on stacks in this memory."""
         chains = {**self.left, self.stack: self.frames}
         return {entry for stack, frames in chains.items() if stack and stack[0] < high and low < stack[1]
-                for _, _, entry in frames}
+                for _, _, entry, _ in frames}
 
 
 def read_truth(folder):
@@ -98,12 +98,17 @@ class Told:
 
 
 def unwound(frames, count, landing):
-    """The number of frames that an UNWIND ends, when a LANDING before it may have named the function that stays."""
+    """The number of frames that an UNWIND ends, leaves and all, when a LANDING before it may have named the function that
+    stays."""
+    counted = [at for at in reversed(range(len(frames))) if not frames[at][3]]  # from the innermost outwards
     if landing is not None:
         for number in (count, count + 1, count - 1):
-            if 0 <= number < len(frames) and frames[-1 - number][0] == landing:
-                return number
-    return min(count, len(frames))
+            if 0 <= number < len(counted) and frames[counted[number]][0] == landing:
+                return len(frames) - 1 - counted[number]
+    ends = len(frames) - counted[min(count, len(counted)) - 1] if counted and count else 0
+    while landing is not None and ends < len(frames) and frames[-1 - ends][3]:
+        ends += 1
+    return ends
 
 
 def recorded(trace, thread, chains, told, known, nested):
@@ -120,7 +125,7 @@ def recorded(trace, thread, chains, told, known, nested):
         if kind == tf.TAIL:
             chains.end()
         if kind in (tf.ENTRY, tf.TAIL):
-            chains.enter(value, name)
+            chains.enter(value, name, bool(extra))
         elif kind == tf.EXIT:
             if nested and chains.frames and chains.frames[-1][0] != value:
                 raise tf.BadTrace(f"exit of {trace.name(value)} while {trace.name(chains.frames[-1][0])} is innermost")

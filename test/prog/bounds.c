@@ -7,9 +7,10 @@
  * behind the first quarter of their calls when the process has got SIGUSR1.  Prints how many calls were made, and ends
  * with 0.
  *
- * bounds LOG steps|tails MICROSECONDS: one thread, which sleeps so long in front of each call, with tails each call of
- * passes(), of which only what follows its tail call counts.  A handler's calls come between two instructions of a call
- * that has come long after the one before it: between the first two, then the next two, and so on to the last.
+ * bounds LOG steps|tails|leaves MICROSECONDS: one thread, which sleeps so long in front of each call, with tails each
+ * call of passes(), of which only what follows its tail call counts, with leaves each call of leaf().  A handler's
+ * calls come between two instructions of a call that has come long after the one before it: between the first two, then
+ * the next two, and so on to the last.
  *
  * test/e2e/adaptive.py reads the logs.
  */
@@ -49,7 +50,7 @@ struct log {
 	uint32_t count;
 };
 
-enum { TINY, OUTER, MIDDLE, HANDLED, PASSES, FUNCTIONS };
+enum { TINY, OUTER, MIDDLE, HANDLED, PASSES, LEAF, INNER, FUNCTIONS };
 
 static __thread struct log *own;
 static __thread uint32_t own_tid;
@@ -113,6 +114,33 @@ TRACED void handled(struct logged *logged)
 		logged->after = now();                                                                                 \
 	} while (0)
 
+/* Calls nothing, and leaves the stack alone: its caller logs the clock for it. */
+TRACED unsigned long leaf(unsigned long x)
+{
+	return x * 3 + 1;
+}
+
+/* The same, for handlers: their calls of a function are logged in another order than they come in. */
+TRACED unsigned long inner(unsigned long x)
+{
+	return x * 5 + 1;
+}
+
+static volatile unsigned long leaf_result;
+
+/* All that is known of a leaf's call is that it began and ended between the clock before it and the one behind it. */
+static void call_leaf(uint32_t function)
+{
+	struct logged *logged = reserve(function);
+
+	if (!logged)
+		return;
+	logged->before = now();
+	leaf_result = function == LEAF ? leaf(logged->before) : inner(logged->before);
+	logged->after = logged->begun = now();
+	logged->ending = logged->before;
+}
+
 /* Ends with a tail call. */
 TRACED void passes(struct logged *logged, bool is_long)
 {
@@ -156,6 +184,7 @@ TRACED void outer(struct logged *logged, uint32_t turn)
 		CALL(TINY, tiny, false);
 	if (turn % 3 == 0)
 		call_passes(turn % (LONG_EVERY * 3) == 0);
+	call_leaf(LEAF);
 	CALL(MIDDLE, middle, turn);
 	logged->ending = now();
 }
@@ -165,6 +194,7 @@ static void on_signal(int number)
 	(void)number;
 	for (int i = 0; i < 3; i++)
 		CALL(HANDLED, handled);
+	call_leaf(INNER);
 	if (own && own->count % 64 == 0)
 		take_long();
 }
@@ -236,6 +266,7 @@ static void on_step(int number, siginfo_t *info, void *context)
 		return;
 	for (int i = 0; i < 2; i++)
 		CALL(HANDLED, handled);
+	call_leaf(INNER);
 }
 
 static void go_on(int number)
@@ -244,7 +275,7 @@ static void go_on(int number)
 	waits = 0;
 }
 
-static void step_by_step(struct log *log, long nap_us, bool tails)
+static void step_by_step(struct log *log, long nap_us, char what)
 {
 	const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
 	const struct timespec nap = {0, nap_us * 1000};
@@ -260,13 +291,17 @@ static void step_by_step(struct log *log, long nap_us, bool tails)
 	for (int i = 0; i < 2; i++) {
 		CALL(TINY, tiny, false);
 		call_passes(false);
+		call_leaf(LEAF);
 	}
 	do {
 		nanosleep(&nap, NULL);
 		steps = 0;
-		steps_in_tails = tails;
-		if (tails) {
+		steps_in_tails = what == 't';
+		if (what == 't') {
 			call_passes(false);
+		} else if (what == 'l') {
+			STEPS_BEGIN();
+			call_leaf(LEAF);
 		} else {
 			STEPS_BEGIN();
 			CALL(TINY, tiny, false);
@@ -316,8 +351,8 @@ int main(int argc, char **argv)
 	int status = 1;
 	pid_t child;
 
-	if (argc == 4 && (!strcmp(argv[2], "steps") || !strcmp(argv[2], "tails"))) {
-		step_by_step(&logs[0], strtol(argv[3], NULL, 0), argv[2][0] == 't');
+	if (argc == 4 && (!strcmp(argv[2], "steps") || !strcmp(argv[2], "tails") || !strcmp(argv[2], "leaves"))) {
+		step_by_step(&logs[0], strtol(argv[3], NULL, 0), argv[2][0]);
 		save(argv[1], logs, 1);
 		return 0;
 	}

@@ -363,7 +363,12 @@ enum calltap_plan_live {
 #define CALLTAP_SITE_TRIGGER	512u  /* the exit asks whether the call took longer than the function's limit */
 #define CALLTAP_SITE_HANDLED	1024u /* goes to the dispatcher of handlers; with CALL: nobody waits for the exit */
 #define CALLTAP_SITE_BRIEF	4096u /* calls may be brief (times.h); id is below CALLTAP_TIMES_FUNCTIONS */
-#define CALLTAP_SITE_HEAD	2048u /* no site but the head that leads to a block (patch/blocks.h) */
+/*
+ * x86-64, with BRIEF and no other flag but OFF, in a plan without GATED: the function's body is a leaf
+ * (arch/x86_64/isa/leaf.h), which may run with the stack lower than its caller left it.
+ */
+#define CALLTAP_SITE_LEAF 8192u
+#define CALLTAP_SITE_HEAD 2048u /* no site but the head that leads to a block (patch/blocks.h) */
 
 struct calltap_site {
 	uint64_t address;  /* where the jump is written */

@@ -23,7 +23,7 @@
  *
  * Brief records have no time and are 4 bytes long: a kind and an id, as in a
  * head's upper half.  Two of them share a word, the lower half is the earlier
- * one.  The highest bit of the id makes an entry a TAIL.  Where a word of
+ * one.  The highest bit of the id makes an entry a TAIL, the next one makes it a leaf's.  Where a word of
  * another record comes next and one half is left over, that half is
  * CALLTAP_RECORD_PAD.  A word whose lower half is a brief record and whose
  * upper half is 0 is one that the writer is still at work on.
@@ -55,14 +55,14 @@ enum calltap_record_kind {
 	CALLTAP_REC_EXIT = 2,	/* a function returned; id = function */
 	CALLTAP_REC_CALL = 3,	/* tracer "function"; second word = return address in the caller */
 	CALLTAP_REC_TIME = 4,	/* second word = the full clock; id = the CPU + 1, 0 = not known */
-	CALLTAP_REC_UNWIND = 5, /* the id innermost open frames ended without returning */
+	CALLTAP_REC_UNWIND = 5, /* the id innermost open frames ended without returning, and leaves inside these */
 	CALLTAP_REC_STACK = 6,	/* the thread runs on the stack whose last byte has the second word's address */
 	CALLTAP_REC_LOST = 7,	/* second word = records dropped right before this one */
 	CALLTAP_REC_WAIT = 8,	/* second word = ticks the writer had to wait for the reader */
 	CALLTAP_REC_TAIL = 9,	/* the innermost frame tail-called function id, which takes its place */
 	/*
 	 * The next UNWIND leaves a frame of function id innermost.  Written before a jump that may leave a signal
-	 * handler: where that interrupted a recorder, the count may be one off.
+	 * handler: where that interrupted a recorder, the count may be one off.  Leaves inside that frame have ended.
 	 */
 	CALLTAP_REC_LANDING = 10,
 	/*
@@ -123,6 +123,8 @@ struct calltap_event_place {
 
 /* In the id of a BRIEF_ENTRY: the innermost frame has tail-called the function, as by a TAIL. */
 #define CALLTAP_BRIEF_TAIL (1u << 27)
+/* In the id of a BRIEF_ENTRY: the call has no frame of which an UNWIND counts the end. */
+#define CALLTAP_BRIEF_LEAF (1u << 26)
 
 /* In place of a brief record: half a word that holds none. */
 #define CALLTAP_RECORD_PAD 0xffffffffu
@@ -158,7 +160,13 @@ static inline enum calltap_record_kind calltap_record_brief_kind(uint32_t half)
 
 static inline uint32_t calltap_record_brief_id(uint32_t half)
 {
-	return half & (CALLTAP_BRIEF_TAIL - 1);
+	return half & (CALLTAP_BRIEF_LEAF - 1);
+}
+
+/* True if a brief record, which is no PAD, is the ENTRY of a leaf. */
+static inline int calltap_record_brief_leaf(uint32_t half)
+{
+	return half >> CALLTAP_RECORD_ID_BITS == CALLTAP_REC_BRIEF_ENTRY && half & CALLTAP_BRIEF_LEAF;
 }
 
 /* True if a word where a head may be holds brief records, one or two halves of it. */

@@ -313,6 +313,7 @@ struct attach_context {
 	const struct attach_thread *thread; /* NULL: the frame is on a stack that no thread runs on */
 	uint64_t pc, sp;
 	uint64_t address; /* address where the pc is saved; 0 = the pc is the thread's own */
+	bool in_leaf;	  /* a leaf's body runs there, which returns to its stub (attach_mark_leaves()) */
 	bool over;	  /* the frame that saved these registers has surely ended (attach_settle()) */
 };
 
@@ -321,6 +322,8 @@ struct attach_context {
  * memory that nobody has written since: so some contexts are none.  Contexts without a thread take
  * ATTACH_AHEAD_CONTEXTS.
  */
+/* Find out which contexts of the last scan are in leaves. */
+int attach_mark_leaves(struct attach_stop *stop) __attribute__((warn_unused_result));
 const struct attach_context *attach_contexts(const struct attach_stop *stop, size_t *count);
 
 /* Data for following frames in a stop.  Opening reads files, so open it before the stop.  NULL can be closed. */

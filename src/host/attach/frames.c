@@ -127,6 +127,7 @@ bool attach_climb(struct attach_stop *stop, struct attach_frames *frames, const 
 	if (thread->asleep)
 		return false;
 	memcpy(from.values, thread->registers, sizeof(thread->registers));
+	from.values[NATIVE_DWARF_SP] = stubs_sp(stop->alive, frames->regions, frames->region_count, thread->sp);
 	from.values[NATIVE_DWARF_REGISTERS - 1] = thread->pc;
 	copy_stack(stop, thread, &from);
 	complete = unwinder_climb(frames->unwinder, &from, pass_frame, &climb);

@@ -269,7 +269,14 @@ bool scan_live(const struct space *space, uint64_t sp, size_t limit, struct atta
 int stubs_find(pid_t alive, const struct space *space, struct attach_range **regions, size_t *count)
 	__attribute__((warn_unused_result));
 bool stubs_have(const struct attach_range *regions, size_t count, uint64_t value);
-/* The return address that a word of a stack, at that address, stands for. */
+/* True if the value is where a leaf's body returns to, in its stub. */
+bool stubs_end_leaf(pid_t alive, const struct attach_range *regions, size_t count, uint64_t value);
+/* The stack pointer, at a leaf's call, of code that has this one; that of other code is itself. */
+uint64_t stubs_sp(pid_t alive, const struct attach_range *regions, size_t count, uint64_t sp);
+/*
+ * The return address that a word of a stack, at that address, stands for.  A stack pointer that a signal has saved
+ * in a leaf's body becomes the one at its call.
+ */
 uint64_t stubs_original(pid_t alive, const struct attach_range *regions, size_t count, uint64_t address,
 			uint64_t value);
 /* In a copied stack, replace words that lead to stubs by the return addresses that they stand for. */

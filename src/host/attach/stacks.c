@@ -102,9 +102,13 @@ static int copy_all(struct attach_stop *stop, struct attach_stacks *stacks)
 	for (size_t i = 0; !ret && i < stacks->count; i += BATCH_MAX)
 		read_batch(stop->alive, &stacks->copies[i],
 			   stacks->count - i < BATCH_MAX ? stacks->count - i : BATCH_MAX);
-	for (size_t i = 0; !ret && regions.count && i < stacks->count; i++)
+	for (size_t i = 0; !ret && regions.count && i < stacks->count; i++) {
+		uint64_t *sp = &stacks->copies[i].values[NATIVE_DWARF_SP];
+
+		*sp = stubs_sp(stop->alive, regions.list, regions.count, *sp);
 		stubs_replace(stop->alive, regions.list, regions.count, stacks->copies[i].lo,
 			      (void *)stacks->copies[i].bytes, stacks->copies[i].hi - stacks->copies[i].lo);
+	}
 	free(regions.list);
 	return ret;
 }

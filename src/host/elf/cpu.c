@@ -8,6 +8,7 @@
 #include "arch/aarch64/isa/stub_size.h"
 #include "arch/riscv64/isa/nops.h"
 #include "arch/riscv64/isa/stub_size.h"
+#include "arch/x86_64/isa/leaf.h"
 #include "arch/x86_64/isa/nops.h"
 #include "arch/x86_64/isa/stub_size.h"
 #include "arch/x86_64/isa/switches.h"
@@ -31,6 +32,7 @@ static const struct elf_cpu cpus[] = {
 		.stub_call = X86_STUB_CALL,
 		.stub_graph = X86_STUB_GRAPH,
 		.stub_gate = X86_STUB_GATE,
+		.stub_leaf = X86_STUB_LEAF,
 		.stub_unit = X86_STUB_UNIT,
 		.stub_unit_gated = X86_STUB_UNIT_GATED,
 		.patchable_nops = 5,
@@ -46,6 +48,7 @@ static const struct elf_cpu cpus[] = {
 		.plt_entry = x86_plt_entry,
 		.switches = x86_switches_stacks,
 		.may_switch = x86_may_switch_stacks,
+		.leaf = x86_is_leaf,
 	},
 	{
 		/*

@@ -33,6 +33,7 @@ struct elf_cpu {
 
 	uint8_t stub_call, stub_graph; /* bytes of a stub (arch/<cpu>/isa/stub_size.h) */
 	uint8_t stub_gate;	       /* more, with a gate, which comes first */
+	uint8_t stub_leaf;	       /* more, for a leaf; what all have comes last */
 	uint8_t stub_veneer;	       /* more, in front of the stub */
 	uint8_t stub_unit;	       /* each stub lies at a multiple of so many bytes; 0 = one behind the other */
 	uint8_t stub_unit_gated;       /* stub_unit in a region where some stub has a gate */
@@ -60,6 +61,9 @@ struct elf_cpu {
 	 */
 	bool (*switches)(const uint8_t *code, size_t size);
 	bool (*may_switch)(const uint8_t *code, size_t size);
+	/* True if code, from the body's first byte to the function's end, is a leaf's; NULL: leaves have no such stubs.
+	 */
+	bool (*leaf)(const uint8_t *code, size_t size);
 };
 
 /* NULL: this CPU's programs cannot be traced. */

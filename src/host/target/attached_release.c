@@ -136,7 +136,8 @@ static bool is_ours(enum attached_place kind)
 /* A context that goes on in a stub or a recorder. */
 static void look_at_context(struct look *look, const struct attach_context *context)
 {
-	if (context->over || (context->thread && !context->address && is_moved(look, context->thread)))
+	if (context->over ||
+	    (!context->in_leaf && context->thread && !context->address && is_moved(look, context->thread)))
 		return;
 	if (!context->thread)
 		note_obstacle(look, OBSTACLE_LEFT, NULL);
@@ -146,30 +147,33 @@ static void look_at_context(struct look *look, const struct attach_context *cont
 		note_obstacle(look, OBSTACLE_HANDLER, context->thread);
 }
 
+/* A context that goes on in a stub, a recorder, or a leaf's body, which returns to a stub. */
 static bool is_in_recorder(void *context, const struct attach_context *it)
 {
 	const struct look *look = context;
 	enum attached_place kind;
 
-	return attached_place_of(&look->places, it->pc, &kind) && is_ours(kind);
+	return it->in_leaf || (attached_place_of(&look->places, it->pc, &kind) && is_ours(kind));
 }
 
-static void look_at_contexts(struct look *look)
+static int look_at_contexts(struct look *look)
 {
 	size_t count;
 	const struct attach_context *contexts = attach_contexts(look->stop, &count);
 	enum attached_place kind;
+	int ret = attach_mark_leaves(look->stop);
 
+	if (ret)
+		return ret;
 	if (look->frames)
 		attach_settle(look->stop, look->frames, is_in_recorder, look);
 	for (size_t i = 0; i < count; i++) {
-		if (!attached_place_of(&look->places, contexts[i].pc, &kind))
-			continue;
-		if (is_ours(kind))
+		if (is_in_recorder(look, &contexts[i]))
 			look_at_context(look, &contexts[i]);
-		else if (!contexts[i].thread)
+		else if (!contexts[i].thread && attached_place_of(&look->places, contexts[i].pc, &kind))
 			note_obstacle(look, OBSTACLE_LEFT, NULL);
 	}
+	return 0;
 }
 
 struct unwinding {
@@ -298,10 +302,10 @@ static int look_at(struct attach_stop *stop, struct look *look)
 	if (!look->seen)
 		return -ENOMEM;
 	ret = attach_scan(stop, look->places.ranges, look->places.count, visit_hit, look);
-	if (!ret) {
-		look_at_contexts(look);
+	if (!ret)
+		ret = look_at_contexts(look);
+	if (!ret)
 		look_for_unwinders(look);
-	}
 	free(look->seen);
 	return ret || !look->obstacle ? ret : -EAGAIN;
 }

@@ -306,6 +306,12 @@ static uint16_t stub_flags(const struct images *images, uint16_t flags, uint32_t
 	return flags | among_brief(images);
 }
 
+/* CALLTAP_SITE_LEAF, if the stub does nothing but record brief calls, and the function is a leaf. */
+static uint16_t leaf_flag(const struct image *image, const struct object_site *source, uint16_t flags)
+{
+	return flags == CALLTAP_SITE_BRIEF && object_site_is_leaf(image->object, source) ? CALLTAP_SITE_LEAF : 0;
+}
+
 /* The verdict on a function of which the session's filters decide so.  slots: those that want its calls. */
 static struct verdict judge_by(const struct images *images, const struct image *image, const struct object_site *source,
 			       uint64_t slots, struct filter_decision decision)
@@ -360,6 +366,7 @@ static void want_site(struct images *images, struct image *image, const struct o
 		.body_off = source->body_off,
 		.tramp_off = source->tramp_off,
 	};
+	site->flags |= leaf_flag(image, source, site->flags);
 	memcpy(site->old, source->old, source->span);
 	if (source->tramp_off)
 		memcpy(site->old + source->span, source->tramp_old, sizeof(source->tramp_old));

@@ -17,7 +17,8 @@ uint32_t layout_stub_size(uint16_t machine, const struct calltap_site *site)
 	const struct elf_cpu *cpu = elf_cpu_find(machine);
 	uint32_t size = site->flags & CALLTAP_SITE_CALL ? cpu->stub_call : cpu->stub_graph;
 
-	return size + (site->flags & CALLTAP_SITE_GATED ? cpu->stub_gate : 0u);
+	return size + (site->flags & CALLTAP_SITE_GATED ? cpu->stub_gate : 0u) +
+	       (site->flags & CALLTAP_SITE_LEAF ? cpu->stub_leaf : 0u);
 }
 
 static bool has_gates(const struct calltap_site *sites, uint32_t count)
@@ -39,9 +40,12 @@ int layout_stubs(uint16_t machine, struct calltap_site *sites, uint32_t count, u
 		bool unused =
 			unit && gated && !(sites[i].flags & CALLTAP_SITE_GATED); /* of the unit, what a gate takes */
 
+		if (gated)
+			sites[i].flags &= (uint16_t)~CALLTAP_SITE_LEAF; /* units there have no place for it */
 		at += cpu->stub_veneer;
 		sites[i].stub_off = (uint32_t)(unused ? at + cpu->stub_gate : at);
-		at += unit ? unit : layout_stub_size(machine, &sites[i]);
+		at += unit ? unit + (sites[i].flags & CALLTAP_SITE_LEAF ? cpu->stub_leaf : 0u)
+			   : layout_stub_size(machine, &sites[i]);
 	}
 	*bytes = at - REGION_HEAD;
 	return at > UINT32_MAX ? -EFBIG : 0;

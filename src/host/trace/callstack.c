@@ -22,6 +22,9 @@
  *   open already makes the tail call, and the names above that call close.  So a frame never has more names than the
  *   loop has functions, plus one, and the parent of each name is a call of the function that tail-called it.
  *
+ *   A leaf has no frame that an UNWIND could count (clock.md).  It ends with the frame around it, by the LANDING of a
+ * jump that leaves that frame innermost, or by that frame's tail call.
+ *
  *   A hidden name (callstack.h) lasts until the next tail call, where the names below it say as much: so a loop through
  *   hidden functions nests as it would without them.
  *
@@ -298,6 +301,13 @@ static void close_frame(struct callstack *stack, struct call_stack *on, const st
 			  how == CALL_RETURNED && on->frames[on->depth - 1].tail_shown ? CALL_TAILED : how);
 }
 
+/* Close the leaves that are innermost.  They have called nothing: a frame around them has ended or goes on. */
+static void close_leaves(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
+{
+	while (on->depth > on->base && on->frames[on->depth - 1].leaf)
+		close_top(stack, on, event, CALL_UNWOUND);
+}
+
 /* True if the call that the event enters on top of the stack will be shown. */
 static bool shows_function(const struct callstack *stack, const struct call_stack *on, const struct trace_event *event)
 {
@@ -322,7 +332,8 @@ static int enter_call(struct callstack *stack, struct call_stack *on, const stru
 				     .depth = on->depth,
 				     .away_ticks = on->away_ticks,
 				     .enter_known = true,
-				     .tail = event->kind == CALLTAP_REC_TAIL};
+				     .tail = event->kind == CALLTAP_REC_TAIL,
+				     .leaf = event->leaf && event->kind == CALLTAP_REC_ENTRY};
 	if (stack->ops.judge) {
 		judge_call(stack, on, on->depth, event->thread, frame);
 		stack->threads[event->thread].roots += frame->root;
@@ -350,6 +361,7 @@ static int tail_call(struct callstack *stack, struct call_stack *on, const struc
 {
 	uint32_t caller, at;
 
+	close_leaves(stack, on, event);
 	while (on->depth > on->base && is_passage(on))
 		close_top(stack, on, event, CALL_TAILED);
 	if (on->depth == on->base)
@@ -460,14 +472,26 @@ static void leave_call(struct callstack *stack, struct call_stack *on, const str
 	close_frame(stack, on, event, how);
 }
 
-/* The stack's depth after the end of so many frames; UINT32_MAX = it has fewer. */
+/* The depth without the leaves that are innermost among the first `depth` frames. */
+static uint32_t depth_without_leaves(const struct call_stack *on, uint32_t depth)
+{
+	while (depth > on->base && on->frames[depth - 1].leaf)
+		depth--;
+	return depth;
+}
+
+/*
+ * The stack's depth after the end of so many frames, and of the leaves inside the next one; UINT32_MAX = it has fewer.
+ */
 static uint32_t depth_after(const struct call_stack *on, uint64_t frames)
 {
-	uint32_t depth = on->depth;
+	uint32_t depth = depth_without_leaves(on, on->depth);
 
-	for (; frames && depth > on->base; frames--)
+	for (; frames && depth > on->base; frames--) {
 		for (depth--; depth > on->base && on->frames[depth - 1].tailed;)
 			depth--;
+		depth = depth_without_leaves(on, depth);
+	}
 	return frames ? UINT32_MAX : depth;
 }
 
@@ -483,6 +507,7 @@ static void unwind_frames(struct callstack *stack, struct call_thread *thread, s
 			  const struct trace_event *event)
 {
 	uint64_t count = event->id;
+	bool landing = thread->landing;
 
 	if (thread->landing && !leaves_innermost(on, count, thread->function)) {
 		if (leaves_innermost(on, count + 1, thread->function))
@@ -491,8 +516,13 @@ static void unwind_frames(struct callstack *stack, struct call_thread *thread, s
 			count--;
 	}
 	thread->landing = false;
-	for (; count && on->depth > on->base; count--)
-		close_frame(stack, on, event, CALL_UNWOUND);
+	for (; count && on->depth > on->base; count--) {
+		close_leaves(stack, on, event);
+		if (on->depth > on->base)
+			close_frame(stack, on, event, CALL_UNWOUND);
+	}
+	if (landing)
+		close_leaves(stack, on, event);
 }
 
 /* Make the stack with that address the current one. */

@@ -52,6 +52,7 @@ struct call_frame {
 	bool has_children;
 	bool tail;	 /* entered by a tail call of the frame below, where there is one */
 	bool tailed;	 /* has tail-called the frame above, and ends with it */
+	bool leaf;	 /* UNWIND does not count it: it ends with the frame around it, or by its EXIT */
 	bool tail_shown; /* has tail-called a frame that is shown */
 	bool hidden;	 /* the judge has left it out; no consumer sees it, and `depth` is that of a shown frame here */
 	bool root : 1;	 /* the thread's calls are in a tree while this one is open */

@@ -186,6 +186,7 @@ static void make_event(struct stream *stream, const struct record *record, struc
 	event->id = record->id;
 	event->kind = record->kind;
 	event->brief = record->brief;
+	event->leaf = record->leaf;
 	event->loose = record->loose;
 }
 

@@ -279,6 +279,7 @@ static void take_brief(struct record_decoder *decoder, uint32_t head, struct rec
 				  .behind = decoder->extra,
 				  .id = calltap_record_brief_id(head),
 				  .brief = true,
+				  .leaf = calltap_record_brief_leaf(head),
 				  .kind = (uint8_t)calltap_record_brief_kind(head)};
 }
 

@@ -82,9 +82,9 @@ struct record {
 	uint64_t extra;		     /* the second word of a record of two words, else 0 */
 	const unsigned char *behind; /* the words behind the record's head, 8 bytes each, in the payload */
 	uint32_t id;
-	uint8_t kind; /* brief records are ENTRY and EXIT here */
-	bool brief;
-	uint64_t loose; /* of a brief record: its run's */
+	uint8_t kind;	  /* brief records are ENTRY and EXIT here */
+	bool brief, leaf; /* leaf: the ENTRY of a call without a frame */
+	uint64_t loose;	  /* of a brief record: its run's */
 };
 
 struct calltap_file_data;

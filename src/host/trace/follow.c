@@ -222,7 +222,8 @@ static void make_event(struct stream *stream, uint32_t thread, const struct reco
 					       .thread = thread,
 					       .id = record->id,
 					       .kind = record->kind,
-					       .brief = record->brief};
+					       .brief = record->brief,
+					       .leaf = record->leaf};
 }
 
 /* Make the thread's next event its `pending` one; false: there is none now. */

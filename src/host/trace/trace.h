@@ -206,6 +206,7 @@ struct trace_event {
 	const unsigned char *behind; /* words behind an EVENT's head, valid until the next event is read */
 	uint64_t lo, hi; /* where they differ the time is an estimate, and the true one is not outside of these */
 	bool brief;	 /* the record has no time */
+	bool leaf;	 /* an ENTRY of which no UNWIND counts the end */
 	/* Ticks between lo and hi that were shared out although no function mostly takes them, or NOT_KNOWN. */
 	uint64_t loose;
 };

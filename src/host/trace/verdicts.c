@@ -275,6 +275,7 @@ static bool pass_entry(const struct verdicts *verdicts, struct trace_event *even
 						  ? callstack_frame(verdicts->stack, event->thread, frame->depth - 1)
 						  : NULL;
 
+	event->leaf = false; /* each UNWIND counts all frames here */
 	if (caller && !caller->before && caller->user & LEFT_OUT)
 		event->kind = CALLTAP_REC_ENTRY; /* the frame's first name that is shown */
 	return !frame || !(frame->user & LEFT_OUT);

@@ -275,6 +275,41 @@ static void walk_stub(const uint8_t *rules, const uint8_t *end, enum arch_unwind
 	walk_stub_by(true, rules, end, unwinder, gated, flags, slot, caller_code);
 }
 
+/* The unit of a leaf, where the caller's address stays in the slot, and the stub behind it. */
+static void walk_leaf(const uint8_t *rules, const uint8_t *end, enum arch_unwinder unwinder, uint64_t slot)
+{
+	const struct calltap_site site = {.address = REGION + 0x5000,
+					  .flags = CALLTAP_SITE_BRIEF | CALLTAP_SITE_LEAF,
+					  .length = 5,
+					  .body_off = 8,
+					  .id = ID};
+	uint8_t code[128];
+	size_t size = arch_stub_build(code, STUB, REGION, &site, walk_gates[0]);
+
+	assert_in_range(size, 1, sizeof(code));
+	for (unsigned framed = 0; framed < 2; framed++) {
+		struct walk walk = {.slot = slot, .leaf = !framed, .site = site.address + site.body_off};
+		unsigned at = framed * walk_leaf_unit, steps = 0;
+		bool is_odd = unwinder != ARCH_UNWINDER_OTHER;
+
+		walk_begin(&walk, code + at, STUB + at, CALLER);
+		do {
+			struct caller caller = apply_rules(rules, end, &walk);
+
+			assert_true(caller.cfa == slot + 8 + (walk.mirrored && is_odd));
+			assert_true(caller.sp == slot + 8);
+			assert_true(caller.address == CALLER);
+			steps++;
+		} while (walk_step(&walk));
+		assert_int_equal(steps, framed ? 5 : 4);
+		assert_true(walk.mirrored == framed);
+		assert_true(walk.body == site.address + site.body_off);
+		assert_true(walk.entry == REGION + 8 * (framed ? ARCH_ENTRY_BRIEF : ARCH_ENTRY_LEAF));
+		assert_true(walk.exit == REGION + 8 * (framed ? ARCH_EXIT_BRIEF : ARCH_EXIT_LEAF));
+		assert_true(arch_is_leaf_back(STUB + (uint64_t)(walk.back - code)) == !framed);
+	}
+}
+
 static void check_rules(const uint8_t *rules, const uint8_t *end, enum arch_unwinder unwinder, bool gated)
 {
 	static const uint64_t slots[] = {0x7fffffffdc58, 0x4c5008, 0x55555576a2f8};
@@ -284,6 +319,8 @@ static void check_rules(const uint8_t *rules, const uint8_t *end, enum arch_unwi
 		     i++)
 			for (unsigned k = 0; k < 2; k++)
 				walk_stub(rules, end, unwinder, gated, flags, slots[i], k ? walk_sigreturn : 0);
+	for (size_t i = 0; walk_leaf_unit && !gated && i < sizeof(slots) / sizeof(slots[0]); i++)
+		walk_leaf(rules, end, unwinder, slots[i]);
 }
 
 static void check_entries(const uint8_t *table, size_t size, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi,

@@ -14,6 +14,7 @@ struct walk {
 	/* The caller's part, filled in before walk_begin(). */
 	uint64_t slot;	      /* slot of the frame */
 	bool call;	      /* a stub of the tracer "function" */
+	bool leaf;	      /* the unit of a leaf, which goes on to the body without a frame */
 	uint32_t caller_code; /* the instruction at the caller's address */
 	uint64_t site;	      /* address behind the site, which the jump there may keep in a register */
 	/* The thread. */
@@ -40,6 +41,8 @@ extern const unsigned walk_sp;
 extern const uint32_t walk_sigreturn;
 /* In a region where some stubs have gates, so many bytes are left free before those that have none. */
 extern const unsigned walk_unused_gate;
+/* Bytes of a leaf's unit, in front of its other stub; 0 = this CPU has none. */
+extern const unsigned walk_leaf_unit;
 /* Offsets of a gate from the thread pointer: a near one, and one far away. */
 extern const int64_t walk_gates[2];
 

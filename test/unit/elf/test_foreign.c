@@ -208,6 +208,16 @@ static void check_units(struct calltap_site *sites, uint64_t bytes)
 	assert_int_equal(sites[0].stub_off, HEAD);
 	assert_int_equal(sites[1].stub_off, HEAD + X86_STUB_UNIT);
 	assert_int_equal(bytes, 2 * X86_STUB_UNIT);
+	/* A leaf has two; beside a gate it is none. */
+	sites[0].flags |= CALLTAP_SITE_LEAF;
+	assert_int_equal(layout_stubs(EM_X86_64, sites, 2, &bytes), 0);
+	assert_int_equal(sites[0].stub_off, HEAD);
+	assert_int_equal(sites[1].stub_off, HEAD + X86_STUB_LEAF + X86_STUB_UNIT);
+	assert_int_equal(bytes, X86_STUB_LEAF + 2 * X86_STUB_UNIT);
+	sites[1].flags |= CALLTAP_SITE_GATED;
+	assert_int_equal(layout_stubs(EM_X86_64, sites, 2, &bytes), 0);
+	assert_false(sites[0].flags & CALLTAP_SITE_LEAF);
+	assert_int_equal(bytes, 2 * X86_STUB_UNIT_GATED);
 }
 
 /* The sizes of stubs that the agents write (the agents' own test has the same constants). */

@@ -70,6 +70,11 @@ static unsigned trees_only(void *ctx, uint32_t function)
 static const struct callstack_ops leaving_out = {.judge = leave_out, .on_enter = on_enter, .on_close = on_close};
 static const struct callstack_ops in_trees = {.judge = trees_only, .on_enter = on_enter, .on_close = on_close};
 
+static bool is_leaf(const struct say *say)
+{
+	return say->kind == CALLTAP_REC_ENTRY && say->extra;
+}
+
 /* Feed says of thread 3, finish, and compare what was closed. */
 static void expect_closes_by(const struct callstack_ops *by, const struct say *says, size_t count, const char *expected)
 {
@@ -79,7 +84,8 @@ static void expect_closes_by(const struct callstack_ops *by, const struct say *s
 	assert_int_equal(callstack_create(&stack, NULL, by, &log), 0);
 	for (size_t i = 0; i < count; i++) {
 		const struct trace_event event = {
-			says[i].ticks, says[i].extra, 3, says[i].id, (uint8_t)says[i].kind, NULL, 0, 0, false, 0};
+			says[i].ticks, says[i].extra,	  3, says[i].id, (uint8_t)says[i].kind, NULL, 0, 0,
+			false,	       is_leaf(&says[i]), 0};
 
 		assert_int_equal(callstack_feed(stack, &event), 0);
 	}
@@ -93,6 +99,10 @@ static void expect_closes_by(const struct callstack_ops *by, const struct say *s
 #define IN(id, ticks)                                                                                                  \
 	{                                                                                                              \
 		CALLTAP_REC_ENTRY, id, ticks, 0                                                                        \
+	}
+#define LEAF(id, ticks)                                                                                                \
+	{                                                                                                              \
+		CALLTAP_REC_ENTRY, id, ticks, 1                                                                        \
 	}
 #define OUT(id, ticks)                                                                                                 \
 	{                                                                                                              \
@@ -258,6 +268,52 @@ static void lost_entries(void **state)
 		     "t3 f9 returned depth 0 time 30 children 50 entered before\n");
 }
 
+/* No UNWIND counts a leaf, which a handler interrupts: it ends with the frame around it, or by a landing in that. */
+static void leaves(void **state)
+{
+	static const struct say returned[] = {IN(1, 0), LEAF(2, 5), IN(3, 6), OUT(3, 8), OUT(2, 10), OUT(1, 20)};
+	static const struct say landed[] = {IN(1, 0),	   LEAF(2, 5),	  IN(3, 6),  LEAF(4, 7),
+					    LANDING(1, 9), UNWIND(1, 10), OUT(1, 20)};
+	static const struct say silent[] = {IN(1, 0),  LEAF(2, 5), LANDING(1, 9), UNWIND(0, 10),
+					    IN(4, 12), OUT(4, 15), OUT(1, 20)};
+	static const struct say within[] = {IN(1, 0),	  LEAF(2, 5), IN(3, 6),	  IN(4, 7),
+					    UNWIND(1, 8), OUT(3, 9),  OUT(2, 10), OUT(1, 20)};
+	static const struct say both[] = {IN(1, 0), LEAF(2, 5), IN(3, 6), UNWIND(2, 10), OUT(9, 20)};
+	static const struct say recursion[] = {IN(1, 0),      IN(1, 1),	     LEAF(2, 5), IN(3, 6),
+					       LANDING(1, 9), UNWIND(2, 10), OUT(1, 20)};
+	static const struct say nowhere[] = {LEAF(2, 5), LANDING(CALLTAP_RECORD_ID_MAX, 9), UNWIND(0, 10), IN(4, 12),
+					     OUT(4, 15)};
+	static const struct say tailed[] = {IN(1, 0), LEAF(2, 5), TAIL(3, 8), OUT(3, 10)};
+
+	EXPECT(returned, "t3 f3 returned depth 2 time 2 children 0 in f2\n"
+			 "t3 f2 returned depth 1 time 5 children 2 in f1\n"
+			 "t3 f1 returned depth 0 time 20 children 5\n");
+	EXPECT(landed, "t3 f4 unwound depth 3 time 3 children 0 in f3\n"
+		       "t3 f3 unwound depth 2 time 4 children 3 in f2\n"
+		       "t3 f2 unwound depth 1 time 5 children 4 in f1\n"
+		       "t3 f1 returned depth 0 time 20 children 5\n");
+	EXPECT(silent, "t3 f2 unwound depth 1 time 5 children 0 in f1\n"
+		       "t3 f4 returned depth 1 time 3 children 0 in f1\n"
+		       "t3 f1 returned depth 0 time 20 children 8\n");
+	EXPECT(within, "t3 f4 unwound depth 3 time 1 children 0 in f3\n"
+		       "t3 f3 returned depth 2 time 3 children 1 in f2\n"
+		       "t3 f2 returned depth 1 time 5 children 3 in f1\n"
+		       "t3 f1 returned depth 0 time 20 children 5\n");
+	EXPECT(both, "t3 f3 unwound depth 2 time 4 children 0 in f2\n"
+		     "t3 f2 unwound depth 1 time 5 children 4 in f1\n"
+		     "t3 f1 unwound depth 0 time 10 children 5\n"
+		     "t3 f9 returned depth 0 time 20 children 10 entered before\n");
+	EXPECT(recursion, "t3 f3 unwound depth 3 time 4 children 0 in f2\n"
+			  "t3 f2 unwound depth 2 time 5 children 4 in f1\n"
+			  "t3 f1 unwound depth 1 time 9 children 5 in f1\n"
+			  "t3 f1 returned depth 0 time 20 children 9\n");
+	EXPECT(nowhere, "t3 f2 unwound depth 0 time 5 children 0\n"
+			"t3 f4 returned depth 0 time 3 children 0\n");
+	EXPECT(tailed, "t3 f2 unwound depth 1 time 3 children 0 in f1\n"
+		       "t3 f3 returned depth 1 time 2 children 0 in f1 by tail\n"
+		       "t3 f1 tailed depth 0 time 10 children 5\n");
+}
+
 /* A handler that interrupted a recorder jumps: the count is right, one too small, one too big. */
 static void landings(void **state)
 {
@@ -370,10 +426,10 @@ static void threads_are_apart(void **state)
 {
 	struct log log = {.used = 0};
 	struct callstack *stack;
-	const struct trace_event events[] = {{0, 0, 0, 1, CALLTAP_REC_ENTRY, NULL, 0, 0, false, 0},
-					     {5, 0, 9, 1, CALLTAP_REC_ENTRY, NULL, 0, 0, false, 0},
-					     {7, 0, 0, 1, CALLTAP_REC_EXIT, NULL, 0, 0, false, 0},
-					     {9, 0, 9, 1, CALLTAP_REC_EXIT, NULL, 0, 0, false, 0}};
+	const struct trace_event events[] = {{0, 0, 0, 1, CALLTAP_REC_ENTRY, NULL, 0, 0, false, false, 0},
+					     {5, 0, 9, 1, CALLTAP_REC_ENTRY, NULL, 0, 0, false, false, 0},
+					     {7, 0, 0, 1, CALLTAP_REC_EXIT, NULL, 0, 0, false, false, 0},
+					     {9, 0, 9, 1, CALLTAP_REC_EXIT, NULL, 0, 0, false, false, 0}};
 
 	assert_int_equal(callstack_create(&stack, NULL, &ops, &log), 0);
 	for (int i = 0; i < 4; i++)
@@ -513,6 +569,7 @@ int main(void)
 		cmocka_unit_test(lost_exits),
 		cmocka_unit_test(lost_entries),
 		cmocka_unit_test(landings),
+		cmocka_unit_test(leaves),
 		cmocka_unit_test(coroutines),
 		cmocka_unit_test(coroutines_that_never_end),
 		cmocka_unit_test(stack_that_was_renamed),

@@ -145,6 +145,16 @@ uint64_t native_mirror_of(uint64_t slot)
 	return slot;
 }
 
+bool native_may_be_leaf_back(uint64_t back)
+{
+	return false;
+}
+
+uint64_t native_leaf_exit(uint64_t back, const unsigned char code[NATIVE_LEAF_CODE])
+{
+	return 0;
+}
+
 size_t native_code_size(void)
 {
 	return NATIVE_CODE_MAX;

@@ -114,6 +114,16 @@ uint64_t native_passes_result(const unsigned char bytes[NATIVE_PASSES_MAX], uint
  */
 uint64_t native_mirror_of(uint64_t slot);
 
+/*
+ * Of an address in a region of stubs, and the code there: the place in the region's table by which a leaf that returns
+ * to this address leaves; 0 = no leaf does.  The stack of a leaf's body is lower by NATIVE_LEAF_BYTES than its caller
+ * left it.
+ */
+#define NATIVE_LEAF_CODE  6
+#define NATIVE_LEAF_BYTES 16
+bool native_may_be_leaf_back(uint64_t back);
+uint64_t native_leaf_exit(uint64_t back, const unsigned char code[NATIVE_LEAF_CODE]);
+
 /* Orders to the borrowed thread's code; addresses are the target's. */
 struct native_errand {
 	uint64_t memory;	 /* where struct calltap_attach is to be */

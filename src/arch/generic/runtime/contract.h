@@ -22,6 +22,8 @@
  *   arch_who(S), arch_data(S)
  *                       the same for frames that the dispatcher has entered: who waits for their end, and what a
  *                       handler, or a program (probe/program.h), keeps of the call
+ *   ARCH_LEAF(recorder)        its address as a number where leaves have stubs of their own (CALLTAP_SITE_LEAF), else 0
+ *   arch_is_leaf_back(address) of an address in a region of stubs: does a leaf's body return there?
  *   arch_frame_open(S, ret)    the frame is traced from now on; ret: the words that the recorder has for its return
  *   arch_frame_rename(S, ret)  the frame goes on as one of a function that was called in place of a return
  *   arch_frame_back(S)         the address in a stub that its body will return to
@@ -123,6 +125,8 @@ enum arch_entry {
 	ARCH_GATED_TIMED,
 	ARCH_GATED_BRIEF,
 	ARCH_GATED_TICKED,
+	ARCH_ENTRY_LEAF, /* of CALLTAP_SITE_LEAF: ARCH_LEAF() */
+	ARCH_EXIT_LEAF,
 	ARCH_ENTRIES
 };
 extern const uintptr_t arch_entry_table[ARCH_ENTRIES];
@@ -155,6 +159,8 @@ ARCH_RECORDER(arch_gated_profile);
 ARCH_RECORDER(arch_gated_timed);
 ARCH_RECORDER(arch_gated_brief);
 ARCH_RECORDER(arch_gated_ticked);
+ARCH_RECORDER(arch_entry_leaf);
+ARCH_RECORDER(arch_exit_leaf);
 /*
  * A thread whose handler has faulted goes on here, with the registers that agent_context_go_on() sets (agent/faults.h).
  */

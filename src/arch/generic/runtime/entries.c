@@ -35,6 +35,8 @@ const uintptr_t arch_entry_table[ARCH_ENTRIES] = {
 	[ARCH_GATED_TIMED] = ARCH_GATED(arch_gated_timed),
 	[ARCH_GATED_BRIEF] = ARCH_GATED(arch_gated_brief),
 	[ARCH_GATED_TICKED] = ARCH_GATED(arch_gated_ticked),
+	[ARCH_ENTRY_LEAF] = ARCH_LEAF(arch_entry_leaf),
+	[ARCH_EXIT_LEAF] = ARCH_LEAF(arch_exit_leaf),
 };
 _Static_assert(sizeof(arch_entry_table) <= ARCH_REGION_HEAD, "it is the head");
 

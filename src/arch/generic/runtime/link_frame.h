@@ -80,6 +80,13 @@ static inline uint64_t arch_frame_holds(uint64_t slot, uint64_t low)
 
 /* No table says where a body keeps the address that it returns to. */
 #define ARCH_FRAMES_GO_BACK 0
+#define ARCH_LEAF(recorder) 0
+
+static inline bool arch_is_leaf_back(uint64_t address)
+{
+	(void)address;
+	return false;
+}
 static inline bool arch_shadow_stack(void)
 {
 	return false;

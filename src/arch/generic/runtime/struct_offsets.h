@@ -57,6 +57,7 @@
 #define KIND_EXIT  0x20000000
 #define TO_TAIL	   0x80000000 /* makes ENTRY TAIL */
 #define BRIEF_TAIL 0x08000000 /* CALLTAP_BRIEF_TAIL */
+#define BRIEF_LEAF 0x04000000 /* CALLTAP_BRIEF_LEAF */
 
 /* The next random number is this one times RANDOM_BY and RANDOM_MORE (brief.S). */
 #define RANDOM_BY   1664525

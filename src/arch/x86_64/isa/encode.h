@@ -13,6 +13,7 @@
 #include "arch/generic/isa/instruction.h"
 
 enum x86_opcode {
+	X86_INT3 = 0xcc,
 	X86_CS = 0x2e, /* a prefix without meaning in 64-bit mode */
 	X86_CMP_AL = 0x3c,
 	X86_CMP_EAX = 0x3d,

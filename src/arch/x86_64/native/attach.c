@@ -13,6 +13,7 @@
 #include <calltap/abi/attach.h>
 
 #include "../../generic/native/attach.h"
+#include "../isa/stub_size.h"
 #include "errand.h"
 
 /* Results of a system call inside the kernel when a signal ends its wait (linux/errno.h of the kernel's own). */
@@ -24,6 +25,8 @@
 /* MIRROR_BIT and MIRROR_SKEW of runtime/offsets.h. */
 #define MIRROR_BIT  45
 #define MIRROR_SKEW 0x840ull
+
+#define PAGE 4096u /* regions begin at multiples of it */
 
 #define LENGTH_OF_SYSCALL 2 /* bytes of the instruction */
 #define USER_CS		  0x33
@@ -398,6 +401,25 @@ uint64_t native_passes_result(const unsigned char bytes[NATIVE_PASSES_MAX], uint
 uint64_t native_mirror_of(uint64_t slot)
 {
 	return slot ^ (1ull << MIRROR_BIT) ^ MIRROR_SKEW;
+}
+
+bool native_may_be_leaf_back(uint64_t back)
+{
+	return back % X86_STUB_UNIT == X86_STUB_AT_LEAF_BACK;
+}
+
+/* A debugger's breakpoint may be in the place of the first byte of `jmp *slot(%rip)`. */
+uint64_t native_leaf_exit(uint64_t back, const unsigned char code[NATIVE_LEAF_CODE])
+{
+	uint64_t exit;
+	int32_t distance;
+
+	memcpy(&distance, code + 2, sizeof(distance));
+	exit = back + NATIVE_LEAF_CODE + (uint64_t)(int64_t)distance;
+	if ((code[0] != 0xff && code[0] != 0xcc) || code[1] != 0x25 || !native_may_be_leaf_back(back) ||
+	    exit % PAGE != X86_STUB_LEAF_EXIT * sizeof(uint64_t))
+		return 0;
+	return exit;
 }
 
 /*

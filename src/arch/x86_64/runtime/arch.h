@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <arch/x86_64/isa/stub_size.h>
 #include <calltap/call.h>
 #include <offsets.h>
 
@@ -86,6 +87,12 @@ static inline uint64_t arch_frame_holds(uint64_t slot, uint64_t low)
 }
 
 #define ARCH_FRAMES_GO_BACK 1
+#define ARCH_LEAF(recorder) (uintptr_t)(recorder)
+
+static inline bool arch_is_leaf_back(uint64_t address)
+{
+	return address % X86_STUB_UNIT == X86_STUB_AT_LEAF_BACK;
+}
 
 /*
  * rdsspq, a no-op where there is no shadow stack.  A frame's return address is on that, too, and cannot be changed

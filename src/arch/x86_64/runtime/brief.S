@@ -20,6 +20,8 @@
 
 #define TO_BRIEF  0xd0000000			/* from ENTRY to BRIEF_ENTRY in a stub's word, and from EXIT to BRIEF_EXIT */
 #define TO_BRIEF_TAIL (TO_BRIEF + BRIEF_TAIL)	/* from ENTRY to that of a tail call */
+#define LEAF_TO_ENTRY (TO_BRIEF + BRIEF_LEAF)	/* from the word of a leaf's stub to its BRIEF_ENTRY */
+#define LEAF_TO_EXIT  0xe0000000		/* and to its BRIEF_EXIT */
 #define IN_A_ROW    3				/* bits of the random number, all 0 for one in four */
 
 /*
@@ -41,14 +43,14 @@
  * Take half a word for an entry or a tail call that is to have no time, as take_half does.  exact: the call is to have
  * one; beyond: as of take_half.  rcx: the thread's block, which becomes the writer; rax and rsi are changed.
  */
-.macro take_brief exact, beyond
+.macro take_brief exact, beyond, word=56(%rsp), moved=.Lentry_moved
 	mov	probe_times(%rip), %rax
-	mov	56(%rsp), %edx
+	mov	\word, %edx
 	cmpb	$0, (TM_BRIEF - KIND_ENTRY)(%rax, %rdx)
 	je	\exact
 	mov	%fs:PT_TICK(%rcx), %rsi
 	mov	%fs:PT_WRITER(%rcx), %rcx
-	take_half RW_SPAN2, .Lentry_moved, \beyond
+	take_half RW_SPAN2, \moved, \beyond
 .endm
 
 /* The stub's word as a brief record, in the half that was taken.  rsi is changed. */
@@ -256,5 +258,80 @@
 	lea	probe_brief_exit(%rip), %rax
 	jmp	arch_exit_to_c
 	function_end arch_exit_brief
+
+/*
+ * Does S lie on the stack that the thread's last event was on, inside its innermost frame?  rsi: S + 1, so that
+ * STACK_TO_C in the top makes no difference; rdx is changed.
+ */
+.macro is_inside_top slow
+	mov	%fs:PT_STACK(%rcx), %rdx
+	cmp	PS_TOP(%rdx), %rsi
+	jae	\slow				/* a tail call, or frames are gone, or another stack */
+	cmp	PS_LOW(%rdx), %rsi
+	jb	\slow				/* another stack */
+.endm
+
+/*
+ * A leaf: no frame, no mirror, no link.  Stack on entry: 0 return address in the stub, at X86_STUB_AT_LEAF_BODY;
+ * 8 word, 16 = S return address.  The word stays where it is while the body runs.
+ */
+	function arch_entry_leaf, 6
+	endbr64
+	save	%rax, %rdx, %rcx, %rsi
+	thread_offset %rcx, %rsi
+	lea	49(%rsp), %rsi			/* S + 1 */
+	is_inside_top .Lleaf_framed
+	take_brief .Lleaf_framed, .Lleaf_beyond, 40(%rsp), .Lleaf_moved
+	put_half 40(%rsp), LEAF_TO_ENTRY
+	restore	%rsi, %rcx, %rdx, %rax
+	ret
+
+	/* The half becomes a PAD, and the stub behind the leaf's unit begins anew, with the stack as its site left it. */
+	.cfi_adjust_cfa_offset 32
+.Lleaf_beyond:
+.Lleaf_moved:
+	pad_half
+.Lleaf_framed:
+	mov	32(%rsp), %rax
+	add	$LEAF_TO_FRAMED, %rax
+	mov	%rax, 40(%rsp)
+	drop_shadow
+	restore	%rsi, %rcx, %rdx, %rax
+	lea	16(%rsp), %rsp			/* = S */
+	.cfi_adjust_cfa_offset -16
+	jmp	*-8(%rsp)			/* in the red zone: handlers keep off */
+	function_end arch_entry_leaf
+
+/* Stack on entry: 0 word, 8 = S return address. */
+	function arch_exit_leaf, 6
+	.cfi_def_cfa_offset 16
+	endbr64
+	save	%rax, %rdx, %rcx, %rsi
+	thread_offset %rcx, %rsi
+	lea	41(%rsp), %rsi			/* S + 1 */
+	is_inside_top .Lleaf_exit_slow		/* a handler may have left the thread's last event on another stack */
+	mov	probe_times(%rip), %rax
+	mov	%fs:PT_TICK(%rcx), %rsi
+	mov	%fs:PT_WRITER(%rcx), %rcx
+	take_half RW_SPAN, .Lleaf_exit_moved, .Lleaf_exit_slow
+	put_half 32(%rsp), LEAF_TO_EXIT
+.Lleaf_exit_done:
+	restore	%rsi, %rcx, %rdx, %rax
+	lea	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+
+	.cfi_adjust_cfa_offset 40
+.Lleaf_exit_moved:
+	pad_half
+.Lleaf_exit_slow:
+	save	%rdi, %r8, %r9, %r10, %r11
+	lea	80(%rsp), %rdi			/* S */
+	mov	72(%rsp), %esi			/* word */
+	cld
+	call	probe_leaf_exit
+	restore	%r11, %r10, %r9, %r8, %rdi
+	jmp	.Lleaf_exit_done
+	function_end arch_exit_leaf
 
 	.section .note.GNU-stack, "", @progbits

@@ -34,4 +34,7 @@
 #define H_R11 160
 #define H_END 232
 
+/* In a leaf's stub, from behind the call of its entry to the stub for calls with a frame (isa/stub_size.h). */
+#define LEAF_TO_FRAMED 19
+
 #endif

@@ -11,6 +11,8 @@
 #include <calltap/abi/record.h>
 #include <thread_block.h>
 
+_Static_assert(X86_STUB_LEAF - X86_STUB_AT_LEAF_BODY == LEAF_TO_FRAMED, "brief.S");
+_Static_assert((unsigned)ARCH_EXIT_LEAF == X86_STUB_LEAF_EXIT, "stub_size.h");
 _Static_assert(ARCH_EXIT_HANDLED == 14, "arch_stub_is_handled()");
 _Static_assert(H_RBP - H_KEPT == offsetof(struct calltap_registers, rbp), "handlers.S");
 _Static_assert(H_RBX - H_KEPT == offsetof(struct calltap_registers, rbx), "handlers.S");
@@ -33,9 +35,25 @@ _Static_assert(ARCH_REGION_HEAD % X86_STUB_UNIT_GATED == 0, "units begin at mult
 _Static_assert(X86_STUB_GRAPH <= X86_STUB_UNIT && X86_STUB_GATE + X86_STUB_GRAPH <= X86_STUB_UNIT_GATED,
 	       "a stub is a unit");
 
+/*
+ * A leaf's unit.  The word stays on the stack, below the caller's address, while the body runs.  LEAF_ENTRY leads to
+ * the stub behind this unit where the call needs a frame.
+ */
+static void put_leaf(struct isa_out *out, uint64_t region, uint64_t body, uint32_t id)
+{
+	isa_put8(out, X86_CS); /* prefixes without meaning: no place is that of another instruction in other units */
+	put_push(out, CALLTAP_REC_ENTRY, id);
+	isa_put8(out, X86_CS);
+	x86_put_call_slot(out, region + ARCH_ENTRY_LEAF * sizeof(uint64_t));
+	x86_put_call(out, body);
+	x86_put_jmp_slot(out, region + ARCH_EXIT_LEAF * sizeof(uint64_t));
+	while (out->length < X86_STUB_LEAF)
+		isa_put8(out, X86_INT3);
+}
+
 size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct calltap_site *site, int64_t tls_gate)
 {
-	struct isa_out out = {at, X86_STUB_GRAPH + X86_STUB_GATE, 0, stub};
+	struct isa_out out = {at, X86_STUB_LEAF + X86_STUB_GRAPH, 0, stub};
 	uint64_t body = site->address + site->body_off;
 	uint64_t entry = region + arch_entry_of(site->flags) * sizeof(uint64_t);
 
@@ -53,6 +71,8 @@ size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct
 		x86_put_jmp(&out, body);
 		return out.length;
 	}
+	if (site->flags & CALLTAP_SITE_LEAF)
+		put_leaf(&out, region, body, site->id);
 	put_push(&out, CALLTAP_REC_ENTRY, site->id);
 	x86_put_call_slot(&out, entry);
 	x86_put_call(&out, body);

@@ -12,13 +12,14 @@
  *     call *ENTRY                      S - 8   in S
  *     call body, B_f: push $exit       S + 8   at arch_mirror(S)
  *     jmp *EXIT                        S       at arch_mirror(S)
+ *     a leaf's call *LEAF_ENTRY        S - 8   in S
+ *     a leaf's call body, B_leaf       S - 8   in S
  *
  * There are two sets of rules, for libgcc tells frames apart by CFA, and that of the
- * body that a stub has called is S + 8.  In the table for libgcc the CFA is odd
- * where the caller's address is in the mirror, and rsp has a rule of its own.
- * Others (libunwind, debuggers) take the CFA for the caller's rsp, whatever a
- * rule says: for them it is S + 8.  Sources: DWARF 5 2.5 and 6.4, System V
- * x86-64 psABI 3.7.
+ * body that a stub has called is S + 8; that of a leaf's body is S - 8, and needs no such care.  In the table for
+ * libgcc the CFA is odd where the caller's address is in the mirror, and rsp has a rule of its own. Others (libunwind,
+ * debuggers) take the CFA for the caller's rsp, whatever a rule says: for them it is S + 8.  Sources: DWARF 5 2.5
+ * and 6.4, System V x86-64 psABI 3.7.
  */
 #include <arch.h>
 #include <arch/x86_64/isa/stub_size.h>
@@ -53,8 +54,9 @@ enum {
 
 /* S + 8, and 1 more where the caller's address is in the mirror. */
 #define CFA_AND_PLACE(unit, gate)                                                                                      \
-	OP_BREG_RSP, 8, AT(X86_STUB_AT_ENTRY, unit, gate), AT(X86_STUB_AT_CALL_ENTRY, unit, gate), OP_PLUS, TIMES(8),  \
-		OP_PLUS, AT(X86_STUB_AT_EXIT, unit, gate), OP_PLUS, AT(X86_STUB_AT_BODY, unit, gate),                  \
+	OP_BREG_RSP, 8, AT(X86_STUB_AT_ENTRY, unit, gate), AT(X86_STUB_AT_CALL_ENTRY, unit, gate), OP_PLUS,            \
+		AT(X86_STUB_AT_LEAF_BODY, unit, gate), OP_PLUS, AT(X86_STUB_AT_LEAF_BACK, unit, gate), OP_PLUS,        \
+		TIMES(8), OP_PLUS, AT(X86_STUB_AT_EXIT, unit, gate), OP_PLUS, AT(X86_STUB_AT_BODY, unit, gate),        \
 		AT(X86_STUB_AT_BACK, unit, gate), OP_PLUS, TIMES(7), OP_MINUS
 #define DROP_PLACE OP_CONST1S, 0xfe, OP_AND
 /* From S and the value above, the address of the caller's address. */

@@ -14,6 +14,7 @@ const unsigned walk_sp = RV_SP;
 const int64_t walk_gates[] = {24, 0x123458};
 const uint32_t walk_sigreturn = 0x08b00893;
 const unsigned walk_unused_gate = 0;
+const unsigned walk_leaf_unit = 0;
 
 void walk_begin(struct walk *walk, const uint8_t *code, uint64_t pc, uint64_t caller)
 {

@@ -14,6 +14,7 @@ const unsigned walk_sp = 7;
 const int64_t walk_gates[] = {-8, -0x123458};
 const uint32_t walk_sigreturn = 0;
 const unsigned walk_unused_gate = 16;
+const unsigned walk_leaf_unit = 32;
 
 void walk_begin(struct walk *walk, const uint8_t *code, uint64_t pc, uint64_t caller)
 {
@@ -65,13 +66,16 @@ bool walk_step(struct walk *walk)
 		past(walk, prefix + 5);
 		walk->regs[walk_sp] -= 8;
 	} else if (!memcmp(code, "\xff\x15", 2)) { /* call *ENTRY; it drops what was pushed, and the caller's address */
-		walk->entry = target(walk, 6);
+		walk->entry = target(walk, prefix + 6);
+		if (walk->leaf)
+			return true;
 		walk->mirrored = !walk->call;
 		walk->regs[walk_sp] = walk->slot + (walk->call ? 0 : 8);
 	} else if (code[0] == 0xe8) {
 		walk->body = target(walk, 5);
 		walk->back = walk->code;
-		walk->slot_word = walk->pc;
+		if (!walk->leaf)
+			walk->slot_word = walk->pc;
 	} else if (code[0] == 0xe9) {
 		walk->body = target(walk, 5);
 		return false;
