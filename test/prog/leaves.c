@@ -114,7 +114,7 @@ static void on_signal(int number)
 
 static void signal_soon(void)
 {
-	const struct itimerval soon = {{0, 0}, {0, 300}};
+	const struct itimerval soon = {{0, 0}, {0, 5000}};
 
 	setitimer(ITIMER_REAL, &soon, NULL);
 }
