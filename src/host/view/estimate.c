@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "estimate.h"
 
@@ -32,9 +33,11 @@ struct parts {
 	uint32_t from[3], to[3];
 };
 
-/* All of a call that its fit is made of. */
+/* All of a call that its fit is made of, in ticks.  Calls that lie elsewhere in time have the same answer. */
 struct bounds {
-	uint64_t enter_lo, enter_hi, exit_lo, exit_hi, away;
+	uint64_t entry, end; /* between the bounds of the entry's time, and of the end's */
+	uint64_t most;	     /* from the first of them to the last one */
+	uint64_t away;
 };
 
 /* What a function's exact durations say of a call with such bounds. */
@@ -48,6 +51,9 @@ struct answer {
 	bool any; /* some durations fit */
 };
 
+#define CELL_BITS 47 /* of a double, below those that tell its cell: 32 cells have durations up to twice as long */
+#define RANKS	  64
+
 struct known {
 	struct histogram exact;
 	double sum;	   /* of the exact durations, which the histogram has to 1/64 */
@@ -59,8 +65,13 @@ struct known {
 	double loose;	   /* all loose ticks of the runs that its calls begin in */
 	struct step *steps;
 	uint32_t count;
-	double rank;	      /* from 0 to 1, of the last duration that was drawn */
-	struct answer answer; /* the last one: of neighbouring calls most have the same bounds */
+	/* Where searches begin: by cells of durations, from first_cell on, how many steps are below the cell; */
+	uint16_t *below;
+	uint32_t first_cell;
+	uint16_t ranked[RANKS]; /* the first step with more of all calls up to it than so many parts in RANKS; */
+	double ranks_per_call;	/* and RANKS for the number of all calls */
+	double rank;		/* from 0 to 1, of the last duration that was drawn */
+	struct answer answer;	/* the last one: of neighbouring calls most have the same bounds */
 };
 
 #define SURPLUS_ALIKE 8 /* what clock reads take is alike in all functions but for one part in so many */
@@ -76,9 +87,21 @@ struct seen_run {
 struct estimates {
 	struct known *functions;
 	uint32_t count;
+	double ticks_per_ns;
 	struct seen_run (*seen)[SEEN]; /* by thread; gone once all is noted */
 	uint32_t threads;
 };
+
+/* As fmax() and fmin() of numbers, but an instruction and no call. */
+static inline double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
 
 static bool is_within_a_run(const struct call_closed *closed)
 {
@@ -174,6 +197,55 @@ static double middle_of(uint64_t least)
 	return least < HISTOGRAM_SPLIT ? (double)least : (double)least * (1 + 0.5 / HISTOGRAM_SPLIT);
 }
 
+static uint32_t cell_of(double ns)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &ns, sizeof(bits));
+	return (uint32_t)(bits >> CELL_BITS);
+}
+
+/* The least duration of a cell. */
+static double cell_floor(uint32_t cell)
+{
+	uint64_t bits = (uint64_t)cell << CELL_BITS;
+	double ns;
+
+	memcpy(&ns, &bits, sizeof(ns));
+	return ns;
+}
+
+/* Note where searches for durations and ranks begin.  A function has some 2000 steps at the most. */
+static int settle_searches(struct known *known)
+{
+	const struct step *steps = known->steps;
+	uint32_t cells, at = 0;
+	double calls;
+
+	if (!known->count)
+		return 0;
+	/* A duration of 0 is far from all others. */
+	known->first_cell = cell_of(larger(steps[0].ns, 0.5));
+	cells = cell_of(larger(steps[known->count - 1].ns, 0.5)) - known->first_cell + 1;
+	known->below = calloc(cells, sizeof(*known->below));
+	if (!known->below)
+		return -ENOMEM;
+	for (uint32_t cell = 1; cell < cells; cell++) {
+		while (at < known->count && steps[at].ns < cell_floor(known->first_cell + cell))
+			at++;
+		known->below[cell] = (uint16_t)at;
+	}
+	calls = steps[known->count - 1].up_to.of[0];
+	known->ranks_per_call = RANKS / calls;
+	at = 0;
+	for (uint32_t rank = 0; rank < RANKS; rank++) {
+		while (at < known->count - 1 && steps[at].up_to.of[0] * RANKS <= rank * calls)
+			at++;
+		known->ranked[rank] = (uint16_t)at;
+	}
+	return 0;
+}
+
 /* Sum up the function's histogram, scaled to the true sum. */
 static int settle_function(struct known *known)
 {
@@ -196,7 +268,7 @@ static int settle_function(struct known *known)
 		known->steps[known->count] = (struct step){ns, sums};
 	}
 	histogram_clear(&known->exact);
-	return 0;
+	return settle_searches(known);
 }
 
 /*
@@ -236,6 +308,7 @@ int estimates_create(struct estimates **out, const struct trace *trace, const st
 	estimates = calloc(1, sizeof(*estimates));
 	if (estimates) {
 		estimates->count = trace_function_count(trace);
+		estimates->ticks_per_ns = trace_ticks_per_ns(trace);
 		estimates->threads = trace_thread_count(trace);
 		estimates->functions = calloc((size_t)estimates->count + 1, sizeof(*estimates->functions));
 		estimates->seen = calloc((size_t)estimates->threads + 1, sizeof(*estimates->seen));
@@ -246,7 +319,7 @@ int estimates_create(struct estimates **out, const struct trace *trace, const st
 		err = walk_run(&walk, trace, &whole, &noting, estimates, diag);
 	trace_estimates(trace, &known);
 	for (uint32_t i = 0; !err && i < estimates->count; i++) {
-		estimates->functions[i].surplus_ns = known.surplus_ticks / trace_ticks_per_ns(trace);
+		estimates->functions[i].surplus_ns = known.surplus_ticks / estimates->ticks_per_ns;
 		settle_runs(&estimates->functions[i], known.rare_pieces);
 		err = settle_function(&estimates->functions[i]);
 	}
@@ -265,6 +338,7 @@ void estimates_destroy(struct estimates *estimates)
 	for (uint32_t i = 0; estimates->functions && i < estimates->count; i++) {
 		histogram_clear(&estimates->functions[i].exact);
 		free(estimates->functions[i].steps);
+		free(estimates->functions[i].below);
 	}
 	free(estimates->functions);
 	free(estimates->seen);
@@ -274,17 +348,18 @@ void estimates_destroy(struct estimates *estimates)
 /* The number of steps with durations of ns and less. */
 static uint32_t steps_up_to(const struct known *known, double ns)
 {
-	uint32_t first = 0, end = known->count;
+	uint32_t cell, at;
 
-	while (first < end) {
-		uint32_t middle = first + (end - first) / 2;
-
-		if (known->steps[middle].ns <= ns)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	return first;
+	if (!known->count || !(known->steps[0].ns <= ns))
+		return 0;
+	if (known->steps[known->count - 1].ns <= ns)
+		return known->count;
+	cell = cell_of(ns);
+	/* A cell has two steps or so. */
+	at = known->below[cell > known->first_cell ? cell - known->first_cell : 0];
+	while (known->steps[at].ns <= ns)
+		at++;
+	return at;
 }
 
 /* Student's t for an interval of 95 of 100; with more degrees of freedom than the table has, to about 1 %. */
@@ -297,16 +372,14 @@ static double student(double freedom)
 	return freedom < 10 ? table[(unsigned)freedom - 1] : 1.96 + 2.7 / freedom;
 }
 
-static struct fit fit_of(const struct walk *walk, const struct call_closed *closed)
+static struct fit fit_of(const struct bounds *bounds, double ticks_per_ns)
 {
-	const struct call_frame *frame = closed->frame;
-	double per_ns = trace_ticks_per_ns(walk->trace), away = (double)closed->away_ticks / per_ns;
-	double entry = (double)(frame->enter_hi - frame->enter_lo) / per_ns;
-	double end = (double)(closed->exit_hi - closed->exit_lo) / per_ns;
-	double most = closed->exit_hi >= frame->enter_lo ? (double)(closed->exit_hi - frame->enter_lo) / per_ns : 0;
-	double less = fmin(entry, end), more = fmax(entry, end);
+	double away = (double)bounds->away / ticks_per_ns, entry = (double)bounds->entry / ticks_per_ns;
+	double end = bounds->end == bounds->entry ? entry : (double)bounds->end / ticks_per_ns;
+	double most = bounds->most == bounds->entry ? entry : (double)bounds->most / ticks_per_ns;
+	double less = smaller(entry, end), more = larger(entry, end);
 
-	most = fmax(most - away, 0);
+	most = larger(most - away, 0);
 	return (struct fit){{most - entry - end, most - more, most - less, most}, less > 0 ? less : 1};
 }
 
@@ -325,41 +398,47 @@ static struct parts parts_of(const struct known *known, const struct fit *fit)
 	return parts;
 }
 
-/* The sum of a power of the durations in these steps of a part, each weighted by how well it fits. */
-static double weigh(const struct known *known, const struct fit *fit, unsigned part, uint32_t from, uint32_t to,
-		    unsigned power)
-{
-	const double slopes[3] = {1, 0, -1}, bases[3] = {-fit->at[0], fit->height, fit->at[3]};
-	double below[2] = {0}, above[2];
+/* The line by which durations of a part of a fit weigh: base + slope * duration. */
+struct line {
+	double base, slope;
+};
 
-	if (from >= to)
-		return 0;
-	for (unsigned i = 0; i < 2; i++) {
-		below[i] = from ? known->steps[from - 1].up_to.of[power + i] : 0;
-		above[i] = known->steps[to - 1].up_to.of[power + i];
-	}
-	return bases[part] * (above[0] - below[0]) + slopes[part] * (above[1] - below[1]);
+static inline struct line line_of(const struct fit *fit, unsigned part)
+{
+	const struct line lines[3] = {{-fit->at[0], 1}, {fit->height, 0}, {fit->at[3], -1}};
+
+	return lines[part];
+}
+
+static const double *sums_below(const struct known *known, uint32_t step)
+{
+	static const struct sums none;
+
+	return step ? known->steps[step - 1].up_to.of : none.of;
+}
+
+/* What a power of durations comes to between two sums, each weighted by how well it fits. */
+static inline double weigh(struct line line, const double *below, const double *above, unsigned power)
+{
+	return line.base * (above[power] - below[power]) + line.slope * (above[power + 1] - below[power + 1]);
 }
 
 /* The first step of a part up to which the steps from the part's first one on weigh more than rank; end: none does. */
 static uint32_t step_at(const struct known *known, const struct fit *fit, unsigned part, uint32_t from, uint32_t end,
 			double rank)
 {
-	const double base = part == 0 ? -fit->at[0] : part == 1 ? fit->height : fit->at[3];
-	const double slope = 1 - (double)part, none[2] = {0};
-	const double *below = from ? known->steps[from - 1].up_to.of : none;
-	uint32_t first = from;
+	const struct line line = line_of(fit, part);
+	const double *below = sums_below(known, from);
+	/* No call weighs more than the fit is high, so there are as many calls up to the step. */
+	const double ranks = (below[0] + rank / fit->height) * known->ranks_per_call;
+	uint32_t at = known->ranked[ranks < RANKS - 1 ? (uint32_t)ranks : RANKS - 1];
 
-	while (first < end) {
-		uint32_t middle = first + (end - first) / 2;
-		const double *above = known->steps[middle].up_to.of;
-
-		if (base * (above[0] - below[0]) + slope * (above[1] - below[1]) <= rank)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	return first;
+	at = at < from ? from : at > end ? end : at;
+	while (at > from && weigh(line, below, known->steps[at - 1].up_to.of, 0) > rank)
+		at--;
+	while (at < end && weigh(line, below, known->steps[at].up_to.of, 0) <= rank)
+		at++;
+	return at;
 }
 
 /* A duration such that the ones drawn for many calls with such bounds are as those that fit. */
@@ -383,26 +462,32 @@ static uint64_t draw(struct known *known)
 }
 
 /* What the durations that fit have in common. */
-static void answer_for(struct known *known, const struct fit *fit)
+static void answer_for(struct known *known, struct answer *answer)
 {
-	struct answer *answer = &known->answer;
+	const struct fit *fit = &answer->fit;
 	double of[3] = {0}, calls, variance;
 
-	*answer = (struct answer){.fit = *fit, .parts = parts_of(known, fit)};
+	answer->parts = parts_of(known, fit);
 	for (unsigned part = 0; part < 3; part++) {
 		const uint32_t from = answer->parts.from[part], to = answer->parts.to[part];
+		const double *below, *above;
 
-		answer->weights[part] = weigh(known, fit, part, from, to, 0);
+		answer->weights[part] = 0;
+		if (from >= to)
+			continue;
+		below = sums_below(known, from);
+		above = sums_below(known, to);
+		answer->weights[part] = weigh(line_of(fit, part), below, above, 0);
 		of[0] += answer->weights[part];
 		for (unsigned power = 1; power < 3; power++)
-			of[power] += weigh(known, fit, part, from, to, power);
+			of[power] += weigh(line_of(fit, part), below, above, power);
 	}
 	calls = of[0] / fit->height;
 	answer->any = known->count && calls > 1e-3;
 	if (!answer->any)
 		return;
 	answer->mean = of[1] / of[0];
-	variance = fmax(of[2] / of[0] - answer->mean * answer->mean, 0) * (calls > 2 ? calls / (calls - 1) : 1);
+	variance = larger(of[2] / of[0] - answer->mean * answer->mean, 0) * (calls > 2 ? calls / (calls - 1) : 1);
 	answer->spread = sqrt(variance);
 	answer->doubt = calls > 2 ? student(calls - 1) * answer->spread / sqrt(calls) : answer->mean;
 }
@@ -411,28 +496,31 @@ static struct bounds bounds_of(const struct call_closed *closed)
 {
 	const struct call_frame *frame = closed->frame;
 
-	return (struct bounds){frame->enter_lo, frame->enter_hi, closed->exit_lo, closed->exit_hi, closed->away_ticks};
+	return (struct bounds){frame->enter_hi - frame->enter_lo, closed->exit_hi - closed->exit_lo,
+			       closed->exit_hi >= frame->enter_lo ? closed->exit_hi - frame->enter_lo : 0,
+			       closed->away_ticks};
 }
 
 static bool is_same(const struct bounds *one, const struct bounds *other)
 {
-	return one->enter_lo == other->enter_lo && one->enter_hi == other->enter_hi && one->exit_lo == other->exit_lo &&
-	       one->exit_hi == other->exit_hi && one->away == other->away;
+	return one->entry == other->entry && one->end == other->end && one->most == other->most &&
+	       one->away == other->away;
 }
 
 /* What the function's durations say of such a call. */
-static const struct answer *ask(struct known *known, const struct walk *walk, const struct call_closed *closed)
+static const struct answer *ask(const struct estimates *estimates, struct known *known,
+				const struct call_closed *closed)
 {
 	const struct bounds bounds = bounds_of(closed);
+	struct answer *answer = &known->answer;
 
-	if (!known->answer.asked || !is_same(&known->answer.bounds, &bounds)) {
-		const struct fit fit = fit_of(walk, closed);
-
-		answer_for(known, &fit);
-		known->answer.asked = true;
-		known->answer.bounds = bounds;
+	if (!answer->asked || !is_same(&answer->bounds, &bounds)) {
+		answer->fit = fit_of(&bounds, estimates->ticks_per_ns);
+		answer_for(known, answer);
+		answer->asked = true;
+		answer->bounds = bounds;
 	}
-	return &known->answer;
+	return answer;
 }
 
 /* The mean of the durations that fit; false: there are none. */
@@ -444,8 +532,8 @@ static bool mean_that_fits(struct known *known, struct estimate *estimate)
 	if (!answer->any)
 		return false;
 	/* Clocks were read in the exact ones, as in the pieces of which weights are made. */
-	estimate->other_ns = fmax(answer->mean - known->surplus_ns, answer->mean / 8);
-	estimate->other_ns = fmin(fmax(estimate->other_ns, fit->at[0]), fit->at[3]);
+	estimate->other_ns = larger(answer->mean - known->surplus_ns, answer->mean / 8);
+	estimate->other_ns = smaller(larger(estimate->other_ns, fit->at[0]), fit->at[3]);
 	estimate->spread_ns = answer->spread;
 	estimate->doubt_ns = answer->doubt;
 	estimate->drawn_ns =
@@ -454,13 +542,13 @@ static bool mean_that_fits(struct known *known, struct estimate *estimate)
 }
 
 /* What the sharing out of runs' times leaves in doubt; where that is not known, what exact calls say. */
-static double loose_of(const struct known *known, const struct walk *walk, const struct call_closed *closed,
+static double loose_of(const struct estimates *estimates, const struct known *known, const struct call_closed *closed,
 		       const struct estimate *estimate)
 {
 	if (!are_runs_known(closed))
 		return estimate->doubt_ns + fabs(estimate->other_ns - estimate->ns);
 	return known->surplus_ns / SURPLUS_ALIKE + estimate->ns * known->rough +
-	       given_to(closed) * known->doubt / trace_ticks_per_ns(walk->trace);
+	       given_to(closed) * known->doubt / estimates->ticks_per_ns;
 }
 
 void estimate_call(struct estimates *estimates, const struct walk *walk, const struct call_closed *closed,
@@ -469,18 +557,19 @@ void estimate_call(struct estimates *estimates, const struct walk *walk, const s
 	/* Behind the last function there is one of which nothing is known. */
 	const uint32_t function = closed->frame->function;
 	struct known *known = &estimates->functions[function < estimates->count ? function : estimates->count];
-	const struct fit *fit = &ask(known, walk, closed)->fit;
-	double least = fmax(fit->at[0], 0), most = fit->at[3], shown;
+	const struct fit *fit = &ask(estimates, known, closed)->fit;
+	double least = larger(fit->at[0], 0), most = fit->at[3], shown;
 
 	shown = (double)(closed->exit_ticks - closed->frame->enter_ticks) - (double)closed->away_ticks;
-	shown = fmin(fmax(shown / trace_ticks_per_ns(walk->trace), least), most);
+	shown = smaller(larger(shown / estimates->ticks_per_ns, least), most);
 	*estimate = (struct estimate){.ns = shown, .other_ns = shown, .drawn_ns = estimate_whole(shown)};
 	if (least >= most / 2) {
 		/* A call that is long beside what is not known of it is anywhere between its bounds. */
-		estimate->spread_ns = fmax(most - shown, shown - least) / sqrt(3);
+		estimate->spread_ns = larger(most - shown, shown - least) / sqrt(3);
 		return;
 	}
 	if (!mean_that_fits(known, estimate))
-		estimate->doubt_ns = fmax(most - shown, shown - least);
-	estimate->loose_ns = function < estimates->count ? loose_of(known, walk, closed, estimate) : estimate->doubt_ns;
+		estimate->doubt_ns = larger(most - shown, shown - least);
+	estimate->loose_ns =
+		function < estimates->count ? loose_of(estimates, known, closed, estimate) : estimate->doubt_ns;
 }
