@@ -113,13 +113,11 @@ void callstack_destroy(struct callstack *stack)
 }
 
 /* Make array[index] exist; new items are zero. */
-static int reach_index(void **array, uint32_t *room, uint32_t index, size_t size)
+static int grow_to(void **array, uint32_t *room, uint32_t index, size_t size)
 {
 	uint64_t want = *room ? *room : 8;
 	void *grown;
 
-	if (index < *room)
-		return 0;
 	while (want <= index)
 		want *= 2;
 	grown = want <= UINT32_MAX ? realloc(*array, want * size) : NULL;
@@ -131,8 +129,13 @@ static int reach_index(void **array, uint32_t *room, uint32_t index, size_t size
 	return 0;
 }
 
-/* The current stack of a thread, made when first asked for; NULL = no memory. */
-static struct call_stack *current_stack(struct callstack *stack, uint32_t index)
+static inline int reach_index(void **array, uint32_t *room, uint32_t index, size_t size)
+{
+	return index < *room ? 0 : grow_to(array, room, index, size);
+}
+
+/* Make the first stack of a thread; NULL = no memory. */
+static struct call_stack *make_stack(struct callstack *stack, uint32_t index)
 {
 	struct call_thread *thread;
 
@@ -145,6 +148,14 @@ static struct call_stack *current_stack(struct callstack *stack, uint32_t index)
 		thread->count = 1;
 	}
 	return &thread->stacks[thread->current];
+}
+
+/* The current stack of a thread, made when first asked for; NULL = no memory. */
+static inline struct call_stack *current_stack(struct callstack *stack, uint32_t index)
+{
+	const struct call_thread *thread = index < stack->count ? &stack->threads[index] : NULL;
+
+	return thread && thread->count ? &thread->stacks[thread->current] : make_stack(stack, index);
 }
 
 /* How long the thread has been on other stacks, up to the time. */

@@ -30,7 +30,7 @@ struct stream {
 	struct trace_event pending; /* an event that was read while another stream comes first */
 	struct record_decoder decoder;
 	char *payload;
-	struct record_open *open; /* with weights */
+	struct record_placing *placing; /* with weights */
 };
 
 struct waiting { /* a heap item: the earliest at index 0 */
@@ -51,6 +51,9 @@ struct trace_cursor {
 	struct stream *current;
 	struct verdicts *verdicts;	      /* NULL = the trace can have none */
 	const struct record_weights *weights; /* NULL = none */
+	/* Not NULL: events without a time are noted there as soon as they are read, and not delivered. */
+	struct weighing *weighing;
+	uint64_t noted; /* events, since it was told */
 };
 
 static bool comes_earlier(const struct waiting *a, const struct waiting *b)
@@ -157,7 +160,7 @@ static int advance_stream(struct trace_cursor *cursor, struct stream *stream, st
 			     stream->next == stream->end
 				     ? 0
 				     : TABLE_ITEM(cursor->trace->data, struct data_ref, stream->next)->head.base_ticks);
-	record_decoder_weigh(&stream->decoder, cursor->weights, stream->open);
+	record_decoder_weigh(&stream->decoder, cursor->weights, stream->placing);
 	if (err == -ENOMEM)
 		return calltap_diag_set(diag, err, "not enough memory to read %s", cursor->trace->path);
 	if (err) {
@@ -173,7 +176,7 @@ static int advance_stream(struct trace_cursor *cursor, struct stream *stream, st
 	return 0;
 }
 
-static void make_event(struct stream *stream, const struct record *record, struct trace_event *event)
+static inline void make_event(struct stream *stream, const struct record *record, struct trace_event *event)
 {
 	if (record->ticks > stream->last_ticks)
 		stream->last_ticks = record->ticks;
@@ -190,6 +193,19 @@ static void make_event(struct stream *stream, const struct record *record, struc
 	event->loose = record->loose;
 }
 
+/* Note the brief records that come next. */
+static int note_brief(struct trace_cursor *cursor, struct stream *stream)
+{
+	struct record_passed passed;
+
+	if (!record_decoder_pass(&stream->decoder, &passed))
+		return 0;
+	if (passed.ticks > stream->last_ticks)
+		stream->last_ticks = passed.ticks;
+	cursor->noted += passed.count;
+	return weighing_note_brief(cursor->weighing, stream->thread, passed.heads, passed.count);
+}
+
 /* The stream's next event from its loaded chunk: 1, 0 at the chunk's end, -errno. */
 static inline int read_event(struct trace_cursor *cursor, struct stream *stream, struct trace_event *event,
 			     struct calltap_diag *diag)
@@ -203,6 +219,13 @@ static inline int read_event(struct trace_cursor *cursor, struct stream *stream,
 		make_event(stream, &record, event);
 		return 1;
 	}
+	if (record_decoder_has_placed(&stream->decoder)) {
+		record_decoder_take(&stream->decoder, &record);
+		make_event(stream, &record, event);
+		return 1;
+	}
+	if (cursor->weighing && note_brief(cursor, stream))
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory to read %s", cursor->trace->path);
 	got = record_decoder_next(&stream->decoder, &record);
 	if (got > 0) {
 		make_event(stream, &record, event);
@@ -340,10 +363,10 @@ static int open_cursor(struct trace_cursor **out, const struct trace *trace, con
 /* Damage that keeps the cursor from getting on must not spin here; the next reading tells of it. */
 #define DAMAGES_IN_A_ROW 100000u
 
-static void tell_noted(const struct trace_select *select)
+static void tell_noted(const struct trace_select *select, uint64_t events)
 {
 	if (select && select->noted)
-		select->noted(select->of);
+		select->noted(select->of, events);
 }
 
 /* Read all events once, for the verdicts. */
@@ -360,7 +383,7 @@ static int read_verdicts(struct trace_cursor *cursor, const struct trace_select 
 		return ret;
 	while (!ret && got && in_a_row <= DAMAGES_IN_A_ROW) {
 		got = next_event(first, &event, NULL);
-		tell_noted(select);
+		tell_noted(select, 1);
 		in_a_row = got < 0 ? in_a_row + 1 : 0;
 		if (got)
 			ret = got == -ENOMEM ? got : got > 0 ? verdicts_note(cursor->verdicts, &event) : 0;
@@ -386,9 +409,12 @@ static int read_weights(const struct trace *trace, const struct trace_select *se
 	if (ret)
 		return ret;
 	ret = open_cursor(&cursor, trace, NULL, NULL);
+	if (!ret)
+		cursor->weighing = weighing;
 	while (!ret && got && in_a_row <= DAMAGES_IN_A_ROW) {
 		got = next_event(cursor, &event, NULL);
-		tell_noted(select);
+		tell_noted(select, cursor->noted + 1);
+		cursor->noted = 0;
 		in_a_row = got < 0 ? in_a_row + 1 : 0;
 		if (got)
 			ret = got == -ENOMEM ? got : got > 0 ? weighing_note(weighing, &event) : 0;
@@ -405,8 +431,8 @@ static int weigh_streams(struct trace_cursor *cursor, const struct trace_select 
 	int ret = read_weights(cursor->trace, select);
 
 	for (uint32_t i = 0; !ret && i < cursor->stream_count; i++) {
-		cursor->streams[i].open = calloc(1, sizeof(struct record_open));
-		if (!cursor->streams[i].open)
+		cursor->streams[i].placing = calloc(1, sizeof(struct record_placing));
+		if (!cursor->streams[i].placing)
 			ret = -ENOMEM;
 	}
 	/* Where no piece was measured, equal distances are as good as any. */
@@ -440,7 +466,7 @@ void trace_cursor_close(struct trace_cursor *cursor)
 		return;
 	for (uint32_t i = 0; i < cursor->stream_count; i++) {
 		free(cursor->streams[i].payload);
-		free(cursor->streams[i].open);
+		free(cursor->streams[i].placing);
 	}
 	verdicts_destroy(cursor->verdicts);
 	ZSTD_freeDCtx(cursor->zstd);

@@ -43,25 +43,24 @@ void record_decoder_bound(struct record_decoder *decoder, const struct record_li
 	decoder->next_ticks = next_ticks;
 }
 
-/* The place behind the next time of the column, and that time; NULL: there is none. */
-static const unsigned char *peek_time(const struct record_decoder *decoder, uint64_t *ticks)
+/* The place behind a time of the column, which `ticks` is brought to from the time before it; NULL: there is none. */
+static inline const unsigned char *read_time(const unsigned char *time, const unsigned char *end, uint64_t *ticks)
 {
-	const unsigned char *time = decoder->time;
 	unsigned shift = 0;
 	uint64_t zigzag = 0;
 
 	do {
-		if (time == decoder->time_end || shift > 63)
+		if (time == end || shift > 63)
 			return NULL;
 		zigzag |= (uint64_t)(*time & 0x7f) << shift;
 		shift += 7;
 	} while (*time++ & 0x80);
-	*ticks = decoder->ticks + (zigzag >> 1 ^ -(zigzag & 1));
+	*ticks += zigzag >> 1 ^ -(zigzag & 1);
 	return time;
 }
 
-/* The `to` of the row that a time is in; 0 = it is in none. */
-static uint64_t late_until(const struct record_limits *limits, uint64_t ticks)
+/* The first row that does not end before a time; late_count: there is none. */
+static uint32_t late_row(const struct record_limits *limits, uint64_t ticks)
 {
 	uint32_t first = 0, end = limits->late_count;
 
@@ -73,12 +72,27 @@ static uint64_t late_until(const struct record_limits *limits, uint64_t ticks)
 		else
 			end = middle;
 	}
-	return first < limits->late_count && limits->late[first].from <= ticks ? limits->late[first].to : 0;
+	return first;
+}
+
+/* The `to` of the row that the decoder's time is in; 0 = it is in none. */
+static uint64_t late_until(struct record_decoder *decoder)
+{
+	const struct record_limits *limits = decoder->limits;
+	const struct calltap_file_late *late = limits->late;
+	const uint64_t ticks = decoder->ticks;
+	uint32_t at = decoder->late_at;
+
+	/* Mostly it is the row of the time before.  A trace that grows gets more rows. */
+	if (at > limits->late_count || (at && late[at - 1].to >= ticks) ||
+	    (at < limits->late_count && late[at].to < ticks))
+		at = decoder->late_at = late_row(limits, ticks);
+	return at < limits->late_count && late[at].from <= ticks ? late[at].to : 0;
 }
 
 /* The latest time that the next brief record can have, by what the trace says of all threads; UINT64_MAX = not known.
  */
-static uint64_t latest_by_limits(const struct record_decoder *decoder)
+static uint64_t latest_by_limits(struct record_decoder *decoder)
 {
 	const struct record_limits *limits = decoder->limits;
 	uint64_t ticks = decoder->ticks, hi = UINT64_MAX, until;
@@ -87,7 +101,7 @@ static uint64_t latest_by_limits(const struct record_decoder *decoder)
 		return hi;
 	if (ticks < UINT64_MAX - limits->span) {
 		hi = ticks + limits->span;
-		until = late_until(limits, ticks);
+		until = late_until(decoder);
 		hi = hi > until ? hi : until;
 	}
 	/* An end that is no later makes no sense. */
@@ -100,14 +114,14 @@ static uint64_t latest_by_limits(const struct record_decoder *decoder)
  */
 static bool find_time_behind(const struct record_decoder *decoder, uint64_t *ticks)
 {
-	struct record_decoder ahead = *decoder;
+	const unsigned char *time = decoder->time;
 
+	*ticks = decoder->ticks;
 	for (unsigned i = 0; i < LATE_MAX; i++) {
-		ahead.time = peek_time(&ahead, &ahead.ticks);
-		if (!ahead.time)
+		time = read_time(time, decoder->time_end, ticks);
+		if (!time)
 			break;
-		*ticks = ahead.ticks;
-		if (ahead.ticks >= decoder->ticks)
+		if (*ticks >= decoder->ticks)
 			return true;
 	}
 	/* A chunk that goes on with the run has the time in front of it as its base. */
@@ -116,10 +130,10 @@ static bool find_time_behind(const struct record_decoder *decoder, uint64_t *tic
 }
 
 void record_decoder_weigh(struct record_decoder *decoder, const struct record_weights *weights,
-			  struct record_open *open)
+			  struct record_placing *placing)
 {
 	decoder->weights = weights;
-	decoder->open = open;
+	decoder->placing = placing;
 }
 
 void record_open_follow(struct record_open *open, unsigned kind, uint32_t id)
@@ -152,19 +166,13 @@ struct weight {
 	double ticks, rare;
 };
 
-static struct weight weight_now(const struct record_weights *weights, const struct record_open *open)
+static inline struct weight weight_now(const struct record_weights *weights, const struct record_open *open)
 {
 	const uint32_t id = record_open_innermost(open, weights->count);
 
 	if (id > weights->count || weights->ticks[id] <= 0)
 		return (struct weight){.ticks = weights->other};
 	return (struct weight){weights->ticks[id], weights->rare ? weights->rare[id] : 0};
-}
-
-static void add_weight(struct weight *sum, struct weight weight)
-{
-	sum->ticks += weight.ticks;
-	sum->rare += weight.rare;
 }
 
 #define STRETCH_MAX 2.0 /* times that records are farther apart than the weights say; what is left comes last */
@@ -199,35 +207,83 @@ static void settle_run(struct record_run *run, struct weight sum)
 	run->loose = (uint64_t)(share * (sum.ticks * (STRETCH_MAX - 1) + sum.rare));
 }
 
-/* Look ahead at all records of the run. */
+/* The weights of what ran in front of each of these records, and in `open` what is open behind them. */
+static void follow_run(const struct record_weights *weights, struct record_open *open, const unsigned char *head,
+		       uint32_t count, struct weight *of)
+{
+	uint32_t word;
+
+	for (uint32_t i = 0; i < count; i++, head += sizeof(word)) {
+		memcpy(&word, head, sizeof(word));
+		of[i] = weight_now(weights, open);
+		record_open_follow_brief(open, word);
+	}
+}
+
+/* Place the next records of the run, one behind the other. */
+static void place_records(struct record_decoder *decoder, const struct weight *of, uint32_t count)
+{
+	struct record_run *run = &decoder->run;
+	const double width = (double)(run->hi - run->lo);
+	uint64_t *ticks = decoder->placing->ticks;
+	double off = run->off;
+
+	for (uint32_t i = 0; i < count; i++) {
+		off += of[i].ticks * run->unit + of[i].rare * run->rare_unit;
+		ticks[i] = off < width ? run->lo + (uint64_t)off : run->hi;
+	}
+	run->off = off;
+	run->first = run->placed;
+	run->placed += count;
+}
+
+static void sum_up(struct weight *sum, const struct weight *of, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		sum->ticks += of[i].ticks;
+		sum->rare += of[i].rare;
+	}
+}
+
+/* Place as many of the next records of a long run, whose weights are settled, as there is room for. */
+static void place_more(struct record_decoder *decoder)
+{
+	struct weight of[RECORD_PLACES];
+	const uint32_t left = decoder->run.count - decoder->run.placed;
+	const uint32_t count = left < RECORD_PLACES ? left : RECORD_PLACES;
+
+	follow_run(decoder->weights, &decoder->placing->open, decoder->head, count, of);
+	place_records(decoder, of, count);
+}
+
+/* Look ahead at all records of the run, and place the first ones. */
 static void weigh_run(struct record_decoder *decoder)
 {
 	struct record_run *run = &decoder->run;
+	const struct record_open *now = &decoder->placing->open;
+	struct weight of[RECORD_PLACES], last, sum = {0, 0};
 	struct record_open open; /* of which as much is filled in as is in use */
-	const unsigned char *head = decoder->head;
-	struct weight sum = {0, 0};
-	uint32_t word;
 
-	open.depth = decoder->open->depth;
-	memcpy(open.ids, decoder->open->ids,
-	       (open.depth < RECORD_OPEN_MAX ? open.depth : RECORD_OPEN_MAX) * sizeof(*open.ids));
-	for (uint32_t i = 0; i < run->count; i++, head += sizeof(word)) {
-		memcpy(&word, head, sizeof(word));
-		add_weight(&sum, weight_now(decoder->weights, &open));
-		record_open_follow(&open, calltap_record_brief_kind(word), calltap_record_brief_id(word));
+	if (run->count <= RECORD_PLACES) {
+		follow_run(decoder->weights, &decoder->placing->open, decoder->head, run->count, of);
+		sum_up(&sum, of, run->count);
+		last = weight_now(decoder->weights, now);
+		sum_up(&sum, &last, 1);
+		settle_run(run, sum);
+		place_records(decoder, of, run->count);
+		return;
 	}
-	add_weight(&sum, weight_now(decoder->weights, &open));
+	open.depth = now->depth;
+	memcpy(open.ids, now->ids, (open.depth < RECORD_OPEN_MAX ? open.depth : RECORD_OPEN_MAX) * sizeof(*open.ids));
+	for (uint32_t at = 0, count; at < run->count; at += count) {
+		count = run->count - at < RECORD_PLACES ? run->count - at : RECORD_PLACES;
+		follow_run(decoder->weights, &open, decoder->head + at * sizeof(uint32_t), count, of);
+		sum_up(&sum, of, count);
+	}
+	last = weight_now(decoder->weights, &open);
+	sum_up(&sum, &last, 1);
 	settle_run(run, sum);
-}
-
-/* The place of the run's next record, in front of which the innermost function ran for a while. */
-static uint64_t weighed_ticks(struct record_decoder *decoder)
-{
-	struct record_run *run = &decoder->run;
-	struct weight weight = weight_now(decoder->weights, decoder->open);
-
-	run->off += weight.ticks * run->unit + weight.rare * run->rare_unit;
-	return run->off < (double)(run->hi - run->lo) ? run->lo + (uint64_t)run->off : run->hi;
+	place_more(decoder);
 }
 
 /* A brief record begins a run: find its length, and the times that it lies between. */
@@ -256,23 +312,22 @@ static void begin_run(struct record_decoder *decoder)
 		weigh_run(decoder);
 }
 
+/* The place of a record of the run, the first one being 1, at equal distances. */
+static uint64_t spread_ticks(const struct record_run *run, uint32_t at)
+{
+	const uint64_t width = run->hi - run->lo, parts = (uint64_t)run->count + 1;
+
+	if (!run->spreads)
+		return run->lo;
+	return run->lo + (width <= UINT32_MAX ? width * at / parts : width / parts * at);
+}
+
 /* The run's next record, at an equal distance from the ones beside it. */
-static void take_brief(struct record_decoder *decoder, uint32_t head, struct record *record)
+static void take_spread(struct record_decoder *decoder, uint32_t head, struct record *record)
 {
 	struct record_run *run = &decoder->run;
-	uint64_t width, parts, ticks;
 
-	if (run->at == run->count)
-		begin_run(decoder);
-	run->at++;
-	parts = (uint64_t)run->count + 1;
-	width = run->hi - run->lo;
-	ticks = run->lo;
-	if (run->spreads && decoder->weights)
-		ticks = weighed_ticks(decoder);
-	else if (run->spreads)
-		ticks += width <= UINT32_MAX ? width * run->at / parts : width / parts * run->at;
-	*record = (struct record){.ticks = ticks,
+	*record = (struct record){.ticks = spread_ticks(run, ++run->at),
 				  .lo = run->lo,
 				  .hi = run->hi,
 				  .loose = run->loose,
@@ -281,6 +336,43 @@ static void take_brief(struct record_decoder *decoder, uint32_t head, struct rec
 				  .brief = true,
 				  .leaf = calltap_record_brief_leaf(head),
 				  .kind = (uint8_t)calltap_record_brief_kind(head)};
+	if (decoder->weights)
+		record_open_follow(&decoder->placing->open, record->kind, record->id);
+	decoder->head += sizeof(head);
+	decoder->left--;
+}
+
+static void take_brief(struct record_decoder *decoder, uint32_t head, struct record *record)
+{
+	struct record_run *run = &decoder->run;
+
+	if (run->at == run->count)
+		begin_run(decoder);
+	else if (run->at == run->placed && run->placed)
+		place_more(decoder);
+	if (record_decoder_has_placed(decoder))
+		record_decoder_take(decoder, record);
+	else
+		take_spread(decoder, head, record);
+}
+
+bool record_decoder_pass(struct record_decoder *decoder, struct record_passed *passed)
+{
+	struct record_run *run = &decoder->run;
+	uint32_t head;
+
+	if (!decoder->left)
+		return false;
+	memcpy(&head, decoder->head, sizeof(head));
+	if (!calltap_record_is_brief(head))
+		return false;
+	if (run->at == run->count)
+		begin_run(decoder);
+	*passed = (struct record_passed){decoder->head, run->count - run->at, spread_ticks(run, run->count)};
+	run->at = run->count;
+	decoder->head += passed->count * sizeof(head);
+	decoder->left -= passed->count;
+	return true;
 }
 
 int record_decoder_next(struct record_decoder *decoder, struct record *record)
@@ -300,13 +392,9 @@ int record_decoder_next(struct record_decoder *decoder, struct record *record)
 		return -EBADMSG;
 	if (calltap_record_is_brief(head)) {
 		take_brief(decoder, head, record);
-		if (decoder->weights)
-			record_open_follow(decoder->open, record->kind, record->id);
-		decoder->head += sizeof(head);
-		decoder->left--;
 		return 1;
 	}
-	time = peek_time(decoder, &decoder->ticks);
+	time = read_time(decoder->time, decoder->time_end, &decoder->ticks);
 	if (!time)
 		return -EBADMSG;
 	decoder->time = time;
@@ -317,7 +405,7 @@ int record_decoder_next(struct record_decoder *decoder, struct record *record)
 	if (words == 2)
 		memcpy(&extra, decoder->extra, sizeof(extra));
 	if (decoder->weights)
-		record_open_follow(decoder->open, kind, head & CALLTAP_RECORD_ID_MAX);
+		record_open_follow(&decoder->placing->open, kind, head & CALLTAP_RECORD_ID_MAX);
 	decoder->head += sizeof(head);
 	decoder->left--;
 	*record = (struct record){.ticks = decoder->ticks,

@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include <calltap/abi/record.h>
 
 struct calltap_file_late;
 
@@ -36,8 +39,8 @@ struct record_weights {
 #define RECORD_OPEN_MAX 1024 /* open calls that are known by their functions */
 /* The functions that are open in a thread. */
 struct record_open {
-	uint32_t ids[RECORD_OPEN_MAX];
-	uint32_t depth; /* may be more than there is room for */
+	uint32_t ids[RECORD_OPEN_MAX + 1]; /* the last one is room for what is not kept */
+	uint32_t depth;			   /* may be more than there is room for */
 };
 
 /* The innermost of them, below `outside`; `outside` = there is none; UINT32_MAX = it is not known. */
@@ -54,12 +57,35 @@ static inline uint32_t record_open_innermost(const struct record_open *open, uin
 /* A record of this kind and id follows: which calls are open then, roughly, as it is for weights alone. */
 void record_open_follow(struct record_open *open, unsigned kind, uint32_t id);
 
+/* The same for a brief record.  Entries and exits come in no order, so there is no branch for them. */
+static inline void record_open_follow_brief(struct record_open *open, uint32_t head)
+{
+	const bool entry = head >> CALLTAP_RECORD_ID_BITS == CALLTAP_REC_BRIEF_ENTRY;
+
+	if (entry && head & CALLTAP_BRIEF_TAIL) {
+		record_open_follow(open, CALLTAP_REC_TAIL, calltap_record_brief_id(head));
+		return;
+	}
+	/* An exit writes above the open calls. */
+	open->ids[open->depth < RECORD_OPEN_MAX ? open->depth : RECORD_OPEN_MAX] = calltap_record_brief_id(head);
+	open->depth += entry ? 1 : -(uint32_t)(open->depth > 0);
+}
+
+#define RECORD_PLACES 256 /* records of a run that are placed in one go */
+/* With weights: what a thread's decoder keeps from one chunk to the next, zero at first. */
+struct record_placing {
+	/* Behind the last record read, or behind the last one whose place is known. */
+	struct record_open open;
+	uint64_t ticks[RECORD_PLACES]; /* the places of records of the run at hand */
+};
+
 /* Brief records side by side, which lie between two times. */
 struct record_run {
 	uint32_t count, at; /* at: how many of them were read */
 	uint64_t lo, hi;
 	double unit, rare_unit; /* with weights: ticks of the run for a tick of `ticks`, and of `rare` */
-	double off;		/* with weights: of the last record read, from lo */
+	double off;		/* with weights: of the last record placed, from lo */
+	uint32_t first, placed; /* with weights: the places of the records from first to placed - 1 are known */
 	bool spreads;		/* the records are shown at equal distances from lo to hi, else all at lo */
 	uint64_t loose; /* of the ticks from lo to hi, so many were shared out beyond `ticks`; UINT64_MAX = not known */
 	bool waits;	/* hi is no time of a record: the thread may have waited behind the run's last one */
@@ -70,10 +96,11 @@ struct record_decoder {
 	uint32_t left;							 /* records to come */
 	uint64_t ticks;
 	const struct record_limits *limits; /* NULL = none are known */
+	uint32_t late_at;		    /* where a row of the limits was looked for last */
 	uint64_t next_ticks;		    /* as record_decoder_bound() was told */
 	struct record_run run;
 	const struct record_weights *weights; /* NULL: records are shown at equal distances */
-	struct record_open *open;	      /* with weights: kept from one chunk to the next */
+	struct record_placing *placing;	      /* with weights */
 };
 
 struct record {
@@ -102,8 +129,45 @@ int record_decoder_init(struct record_decoder *decoder, const void *payload, siz
 void record_decoder_bound(struct record_decoder *decoder, const struct record_limits *limits, uint64_t next_ticks);
 /* Place brief records by weights; both have to outlive the decoder. */
 void record_decoder_weigh(struct record_decoder *decoder, const struct record_weights *weights,
-			  struct record_open *open);
+			  struct record_placing *placing);
 /* 1 and *record, 0 at the end, -EBADMSG: the rest of the chunk makes no sense. */
 int record_decoder_next(struct record_decoder *decoder, struct record *record) __attribute__((warn_unused_result));
+
+/* A run of brief records as a whole. */
+struct record_passed {
+	const unsigned char *heads; /* in the payload, 4 bytes each */
+	uint32_t count;
+	uint64_t ticks; /* where the last one is shown */
+};
+/* Without weights: pass over the brief records that come next.  False: the next record is none, or there is none. */
+bool record_decoder_pass(struct record_decoder *decoder, struct record_passed *passed);
+
+/*
+ * For who reads millions of records: true if the next one is a brief one whose place is known, and
+ * record_decoder_take() it then, which does what record_decoder_next() would do.
+ */
+static inline bool record_decoder_has_placed(const struct record_decoder *decoder)
+{
+	return decoder->run.at < decoder->run.placed;
+}
+
+static inline void record_decoder_take(struct record_decoder *decoder, struct record *record)
+{
+	struct record_run *run = &decoder->run;
+	uint32_t head;
+
+	memcpy(&head, decoder->head, sizeof(head));
+	*record = (struct record){.ticks = decoder->placing->ticks[run->at++ - run->first],
+				  .lo = run->lo,
+				  .hi = run->hi,
+				  .loose = run->loose,
+				  .behind = decoder->extra,
+				  .id = calltap_record_brief_id(head),
+				  .brief = true,
+				  .leaf = calltap_record_brief_leaf(head),
+				  .kind = (uint8_t)calltap_record_brief_kind(head)};
+	decoder->head += sizeof(head);
+	decoder->left--;
+}
 
 #endif

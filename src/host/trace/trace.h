@@ -285,8 +285,8 @@ struct trace_select {
 	/* False: not this thread; NULL: no more is asked. */
 	bool (*wants)(const void *ctx, uint32_t thread);
 	const void *ctx;
-	/* Called for each event of the passes that opening a cursor makes; NULL: nobody waits. */
-	void (*noted)(void *of);
+	/* Called in the passes that opening a cursor makes, for so many more events; NULL: nobody waits. */
+	void (*noted)(void *of, uint64_t events);
 	void *of;
 };
 int trace_cursor_open(struct trace_cursor **out, const struct trace *trace, const struct trace_select *select,

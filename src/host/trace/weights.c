@@ -21,7 +21,7 @@ struct running {
 	uint64_t ticks;
 	bool exact; /* the event's time is */
 	struct record_open open;
-	bool entered[RECORD_OPEN_MAX]; /* by depth: the entry's time is exact */
+	bool entered[RECORD_OPEN_MAX + 1]; /* by depth: the entry's time is exact; the last one as in `open` */
 };
 
 #define OCTAVES	    64 /* of pieces: each twice as long as the one before */
@@ -206,17 +206,24 @@ static int follow_run(struct weighing *weighing, struct running *running, const 
 	return err;
 }
 
+/* NULL = no memory. */
+static inline struct running *running_of(struct weighing *weighing, uint32_t thread)
+{
+	struct running **place = &weighing->running[thread];
+
+	if (!*place)
+		*place = calloc(1, sizeof(**place));
+	return *place;
+}
+
 int weighing_note(struct weighing *weighing, const struct trace_event *event)
 {
-	struct running **place = event->thread < weighing->threads ? &weighing->running[event->thread] : NULL;
 	struct running *running;
 	int err = 0;
 
-	if (!place)
+	if (event->thread >= weighing->threads)
 		return 0;
-	if (!*place)
-		*place = calloc(1, sizeof(**place));
-	running = *place;
+	running = running_of(weighing, event->thread);
 	if (!running)
 		return -ENOMEM;
 	if (!event->brief && running->exact)
@@ -231,6 +238,32 @@ int weighing_note(struct weighing *weighing, const struct trace_event *event)
 		running->entered[running->open.depth - 1] |= !event->brief;
 	record_open_follow(&running->open, event->kind, event->id);
 	return err;
+}
+
+int weighing_note_brief(struct weighing *weighing, uint32_t thread, const unsigned char *heads, uint32_t count)
+{
+	struct running *running;
+	uint32_t head;
+
+	if (thread >= weighing->threads || !count)
+		return 0;
+	running = running_of(weighing, thread);
+	if (!running)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++, heads += sizeof(head)) {
+		const uint32_t depth = running->open.depth;
+
+		memcpy(&head, heads, sizeof(head));
+		if (running->run_length < RUN_MAX)
+			running->run[running->run_length] = record_open_innermost(&running->open, weighing->functions);
+		running->run_length++;
+		/* An exit may write it above the open calls; a brief tail call leaves it as it is. */
+		if (calltap_record_brief_kind(head) != CALLTAP_REC_TAIL)
+			running->entered[depth < RECORD_OPEN_MAX ? depth : RECORD_OPEN_MAX] = false;
+		record_open_follow_brief(&running->open, head);
+	}
+	running->exact = false;
+	return 0;
 }
 
 /* The octave up to which pieces are usual ones. */

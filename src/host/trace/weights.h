@@ -25,6 +25,12 @@ int weighing_create(struct weighing **out, uint32_t functions, uint32_t threads,
 	__attribute__((warn_unused_result));
 /* 0 or -ENOMEM. */
 int weighing_note(struct weighing *weighing, const struct trace_event *event) __attribute__((warn_unused_result));
+/*
+ * Brief events of a thread, by their records' heads (4 bytes each).  They may be noted ahead of events of other
+ * threads.  0 or -ENOMEM.
+ */
+int weighing_note_brief(struct weighing *weighing, uint32_t thread, const unsigned char *heads, uint32_t count)
+	__attribute__((warn_unused_result));
 /* All events were noted: fill in *weights, whose arrays are the caller's then.  0 or -ENOMEM. */
 int weighing_settle(struct weighing *weighing, struct weights *weights) __attribute__((warn_unused_result));
 void weighing_destroy(struct weighing *weighing);

@@ -29,9 +29,9 @@ struct totals {
 	uint32_t threads, processes, objects, functions;
 };
 
-static void count_event(void *headway)
+static void count_events(void *headway, uint64_t events)
 {
-	headway_add(headway, 1);
+	headway_add(headway, events);
 }
 
 /* Count the records that have no time of their own.  The chunks' heads do not say: so read all of them. */
@@ -39,7 +39,7 @@ static int count_untimed(const struct trace *trace, struct headway *headway, str
 			 struct calltap_diag *diag)
 {
 	const struct trace_select select = {
-		.size = sizeof(select), .thread = TRACE_NONE, .noted = count_event, .of = headway};
+		.size = sizeof(select), .thread = TRACE_NONE, .noted = count_events, .of = headway};
 	struct trace_cursor *cursor;
 	struct trace_event event;
 	unsigned in_a_row = 0;
@@ -50,7 +50,7 @@ static int count_untimed(const struct trace *trace, struct headway *headway, str
 
 	while (!ret && got && in_a_row <= DAMAGES_IN_A_ROW) {
 		got = trace_cursor_next(cursor, &event, NULL);
-		count_event(headway);
+		count_events(headway, 1);
 		in_a_row = got < 0 ? in_a_row + 1 : 0;
 		totals->untimed += got > 0 && event.brief;
 	}

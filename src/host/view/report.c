@@ -151,7 +151,9 @@ static void add_single(struct counter *counter, struct report_row *row, struct w
 	if (!row->histogram.total || single < row->min_ns)
 		row->min_ns = single;
 	if (estimated) {
-		least = trace_duration_ns(walk->trace, call_least_ticks(closed));
+		const uint64_t sure = call_least_ticks(closed);
+
+		least = sure ? trace_duration_ns(walk->trace, sure) : 0;
 		row->shown_max_ns = ns > row->shown_max_ns ? ns : row->shown_max_ns;
 	}
 	/* That long a call has been there for sure. */
@@ -176,7 +178,7 @@ static bool add_to_row(struct counter *counter, struct report_row *row, struct w
 	uint64_t ns = walk_running_ns(walk, closed);
 	bool estimated = counter->estimates && call_is_estimated(closed) && !is_unfinished(closed);
 
-	row->self_ns += walk_self_ns(walk, closed);
+	row->self_ns += closed->frame->children_ticks ? walk_self_ns(walk, closed) : ns;
 	if (outermost)
 		row->total_ns += ns;
 	if (is_unfinished(closed)) {

@@ -153,7 +153,7 @@ static const struct callstack_ops judging_ops = {
 	.judge = judge_function, .on_enter = begin_call, .on_close = closed_call};
 
 /* Enter the frames that were open on the thread when the trace began, once. */
-static int begin_thread(struct walk *walk, uint32_t thread)
+static int begin_new_thread(struct walk *walk, uint32_t thread)
 {
 	if (thread >= walk->threads) { /* the thread is new since the pass was opened */
 		uint32_t count = trace_thread_count(walk->trace);
@@ -169,6 +169,11 @@ static int begin_thread(struct walk *walk, uint32_t thread)
 		return 0;
 	walk->begun[thread] = true;
 	return callstack_begin(walk->stack, thread);
+}
+
+static inline int begin_thread(struct walk *walk, uint32_t thread)
+{
+	return thread < walk->threads && walk->begun[thread] ? 0 : begin_new_thread(walk, thread);
 }
 
 bool view_filter_has_thread(const struct view_filter *filter, const struct trace *trace, uint32_t index)
@@ -404,14 +409,14 @@ struct noting {
 	bool any;
 };
 
-static void note_event(void *of)
+static void note_events(void *of, uint64_t events)
 {
 	struct noting *noting = of;
 
 	if (!noting->any)
 		headway_begin(noting->headway, "reading times", noting->records);
 	noting->any = true;
-	headway_add(noting->headway, 1);
+	headway_add(noting->headway, events);
 }
 
 static int open_cursor(struct trace_cursor **cursor, struct walk *walk, struct trace_select *select,
@@ -423,7 +428,7 @@ static int open_cursor(struct trace_cursor **cursor, struct walk *walk, struct t
 	int err;
 
 	/* Opening may make a pass of its own. */
-	select->noted = headway ? note_event : NULL;
+	select->noted = headway ? note_events : NULL;
 	select->of = &noting;
 	err = trace_cursor_open(cursor, walk->trace, select, diag);
 	headway_begin(headway, "reading", records);

@@ -173,14 +173,14 @@ static void expect_weighed(const uint64_t *words, size_t count, const double *ra
 {
 	const double pieces[] = {0, 10, 30, 0};
 	const struct record_weights weights = {.ticks = pieces, .rare = rare, .count = 3, .other = 20};
-	struct record_open open = {.depth = 0};
+	struct record_placing placing = {.open = {.depth = 0}};
 	struct record_decoder decoder;
 	struct record record;
 
 	encode(1000, words, count);
 	assert_int_equal(record_decoder_init(&decoder, payload, size), 0);
 	record_decoder_bound(&decoder, NULL, 0);
-	record_decoder_weigh(&decoder, &weights, &open);
+	record_decoder_weigh(&decoder, &weights, &placing);
 	for (; record_decoder_next(&decoder, &record) > 0; ticks++) {
 		assert_int_equal(record.ticks, *ticks);
 		assert_true(record.lo <= record.ticks && record.ticks <= record.hi);
