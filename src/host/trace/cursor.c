@@ -219,11 +219,6 @@ static inline int read_event(struct trace_cursor *cursor, struct stream *stream,
 		make_event(stream, &record, event);
 		return 1;
 	}
-	if (record_decoder_has_placed(&stream->decoder)) {
-		record_decoder_take(&stream->decoder, &record);
-		make_event(stream, &record, event);
-		return 1;
-	}
 	if (cursor->weighing && note_brief(cursor, stream))
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory to read %s", cursor->trace->path);
 	got = record_decoder_next(&stream->decoder, &record);
@@ -284,11 +279,31 @@ static int next_event(struct trace_cursor *cursor, struct trace_event *event, st
 	}
 }
 
+/* What most events of a trace with brief records are: the stream goes on with a record that was placed with others. */
+static inline bool take_placed(struct trace_cursor *cursor, struct trace_event *event)
+{
+	struct stream *stream = cursor->current;
+	struct record record;
+	uint64_t ticks;
+
+	if (!stream || stream->has_pending || !record_decoder_has_placed(&stream->decoder))
+		return false;
+	ticks = record_decoder_placed_ticks(&stream->decoder);
+	if (is_overtaken(cursor, stream, ticks > stream->last_ticks ? ticks : stream->last_ticks))
+		return false;
+	record_decoder_take(&stream->decoder, &record);
+	make_event(stream, &record, event);
+	return true;
+}
+
 int trace_cursor_next(struct trace_cursor *cursor, struct trace_event *event, struct calltap_diag *diag)
 {
-	int got = next_event(cursor, event, diag);
+	int got;
 
-	while (got > 0 && cursor->verdicts) {
+	if (!cursor->verdicts)
+		return take_placed(cursor, event) ? 1 : next_event(cursor, event, diag);
+	got = next_event(cursor, event, diag);
+	while (got > 0) {
 		int passes = verdicts_pass(cursor->verdicts, event);
 
 		if (passes)

@@ -143,12 +143,17 @@ struct record_passed {
 bool record_decoder_pass(struct record_decoder *decoder, struct record_passed *passed);
 
 /*
- * For who reads millions of records: true if the next one is a brief one whose place is known, and
- * record_decoder_take() it then, which does what record_decoder_next() would do.
+ * For who reads millions of records: true if the next one is a brief one whose place is known.  Then the place may be
+ * looked at, and record_decoder_take() does what record_decoder_next() would do.
  */
 static inline bool record_decoder_has_placed(const struct record_decoder *decoder)
 {
 	return decoder->run.at < decoder->run.placed;
+}
+
+static inline uint64_t record_decoder_placed_ticks(const struct record_decoder *decoder)
+{
+	return decoder->placing->ticks[decoder->run.at - decoder->run.first];
 }
 
 static inline void record_decoder_take(struct record_decoder *decoder, struct record *record)
@@ -157,7 +162,7 @@ static inline void record_decoder_take(struct record_decoder *decoder, struct re
 	uint32_t head;
 
 	memcpy(&head, decoder->head, sizeof(head));
-	*record = (struct record){.ticks = decoder->placing->ticks[run->at++ - run->first],
+	*record = (struct record){.ticks = record_decoder_placed_ticks(decoder),
 				  .lo = run->lo,
 				  .hi = run->hi,
 				  .loose = run->loose,
@@ -166,6 +171,7 @@ static inline void record_decoder_take(struct record_decoder *decoder, struct re
 				  .brief = true,
 				  .leaf = calltap_record_brief_leaf(head),
 				  .kind = (uint8_t)calltap_record_brief_kind(head)};
+	run->at++;
 	decoder->head += sizeof(head);
 	decoder->left--;
 }

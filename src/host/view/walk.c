@@ -148,9 +148,13 @@ static unsigned judge_function(void *ctx, uint32_t function)
 	return chosen_judge(((const struct walk *)ctx)->filter->chosen, function);
 }
 
-static const struct callstack_ops stack_ops = {.on_enter = begin_call, .on_close = closed_call};
-static const struct callstack_ops judging_ops = {
-	.judge = judge_function, .on_enter = begin_call, .on_close = closed_call};
+/* What the pass needs of the stacks: a pass that waits for no call to begin is not told of it. */
+static struct callstack_ops stack_ops(const struct walk *walk)
+{
+	return (struct callstack_ops){.judge = chosen_judges(walk->filter->chosen) ? judge_function : NULL,
+				      .on_enter = walk->ops->on_push || walk->ops->on_enter ? begin_call : NULL,
+				      .on_close = closed_call};
+}
 
 /* Enter the frames that were open on the thread when the trace began, once. */
 static int begin_new_thread(struct walk *walk, uint32_t thread)
@@ -302,7 +306,8 @@ int walk_feed(struct walk *walk, const struct trace_event *event)
 		return err;
 	if (event->ticks > walk->last_ticks)
 		walk->last_ticks = event->ticks;
-	show_event(walk, event);
+	if (event->kind != CALLTAP_REC_ENTRY && event->kind != CALLTAP_REC_EXIT)
+		show_event(walk, event);
 	err = callstack_feed(walk->stack, event);
 	if (err)
 		return err;
@@ -376,6 +381,7 @@ static int mark_wanted(struct walk *walk)
 int walk_open(struct walk *walk, const struct trace *trace, const struct view_filter *filter,
 	      const struct walk_ops *ops, void *ctx)
 {
+	struct callstack_ops stacks;
 	int err;
 
 	memset(walk, 0, sizeof(*walk));
@@ -388,9 +394,8 @@ int walk_open(struct walk *walk, const struct trace *trace, const struct view_fi
 	walk->threads = trace_thread_count(trace);
 	walk->begun = calloc((size_t)walk->threads + 1, sizeof(*walk->begun));
 	err = walk->begun ? mark_wanted(walk) : -ENOMEM;
-	return err ? err
-		   : callstack_create(&walk->stack, trace, chosen_judges(filter->chosen) ? &judging_ops : &stack_ops,
-				      walk);
+	stacks = stack_ops(walk);
+	return err ? err : callstack_create(&walk->stack, trace, &stacks, walk);
 }
 
 void walk_close(struct walk *walk)
