@@ -187,11 +187,6 @@ static void note_call(void *ctx, struct walk *walk, const struct call_closed *cl
 
 static const struct walk_ops noting = {.on_pop = note_call};
 
-uint64_t estimate_whole(double value)
-{
-	return value < 0x1p63 ? (uint64_t)value : INT64_MAX;
-}
-
 static double middle_of(uint64_t least)
 {
 	return least < HISTOGRAM_SPLIT ? (double)least : (double)least * (1 + 0.5 / HISTOGRAM_SPLIT);
@@ -350,7 +345,7 @@ static uint32_t steps_up_to(const struct known *known, double ns)
 {
 	uint32_t cell, at;
 
-	if (!known->count || !(known->steps[0].ns <= ns))
+	if (ns < 0 || !known->count || !(known->steps[0].ns <= ns))
 		return 0;
 	if (known->steps[known->count - 1].ns <= ns)
 		return known->count;
@@ -374,7 +369,8 @@ static double student(double freedom)
 
 static struct fit fit_of(const struct bounds *bounds, double ticks_per_ns)
 {
-	double away = (double)bounds->away / ticks_per_ns, entry = (double)bounds->entry / ticks_per_ns;
+	double away = bounds->away ? (double)bounds->away / ticks_per_ns : 0,
+	       entry = (double)bounds->entry / ticks_per_ns;
 	double end = bounds->end == bounds->entry ? entry : (double)bounds->end / ticks_per_ns;
 	double most = bounds->most == bounds->entry ? entry : (double)bounds->most / ticks_per_ns;
 	double less = smaller(entry, end), more = larger(entry, end);
@@ -385,12 +381,13 @@ static struct fit fit_of(const struct bounds *bounds, double ticks_per_ns)
 
 static struct parts parts_of(const struct known *known, const struct fit *fit)
 {
+	const bool grows = fit->at[0] != fit->at[1], stays = fit->at[1] != fit->at[2];
 	uint32_t from = steps_up_to(known, fit->at[0]), to;
 	struct parts parts;
 
 	for (unsigned part = 0; part < 3; part++, from = to) {
-		to = steps_up_to(known, fit->at[part + 1]);
-		if (!part && fit->at[0] == fit->at[1]) /* the first corner itself fits */
+		to = part == 1 && grows && !stays ? from : steps_up_to(known, fit->at[part + 1]);
+		if (!part && !grows) /* the first corner itself fits */
 			from = to = steps_up_to(known, fit->at[0] - 1);
 		parts.from[part] = from;
 		parts.to[part] = to;
@@ -405,9 +402,9 @@ struct line {
 
 static inline struct line line_of(const struct fit *fit, unsigned part)
 {
-	const struct line lines[3] = {{-fit->at[0], 1}, {fit->height, 0}, {fit->at[3], -1}};
-
-	return lines[part];
+	if (part == 2)
+		return (struct line){fit->at[3], -1};
+	return part ? (struct line){fit->height, 0} : (struct line){-fit->at[0], 1};
 }
 
 static const double *sums_below(const struct known *known, uint32_t step)
@@ -461,28 +458,34 @@ static uint64_t draw(struct known *known)
 	return (uint64_t)known->steps[first < known->count ? first : known->count - 1].ns;
 }
 
+/* Add the durations of a part to sums of their powers 0 to 2, each weighted by how well it fits. */
+static inline void add_part(const struct known *known, struct answer *answer, unsigned part, double of[3])
+{
+	const uint32_t from = answer->parts.from[part], to = answer->parts.to[part];
+	const struct line line = line_of(&answer->fit, part);
+	const double *below, *above;
+
+	answer->weights[part] = 0;
+	if (from >= to)
+		return;
+	below = sums_below(known, from);
+	above = sums_below(known, to);
+	answer->weights[part] = weigh(line, below, above, 0);
+	of[0] += answer->weights[part];
+	of[1] += weigh(line, below, above, 1);
+	of[2] += weigh(line, below, above, 2);
+}
+
 /* What the durations that fit have in common. */
 static void answer_for(struct known *known, struct answer *answer)
 {
-	const struct fit *fit = &answer->fit;
 	double of[3] = {0}, calls, variance;
 
-	answer->parts = parts_of(known, fit);
-	for (unsigned part = 0; part < 3; part++) {
-		const uint32_t from = answer->parts.from[part], to = answer->parts.to[part];
-		const double *below, *above;
-
-		answer->weights[part] = 0;
-		if (from >= to)
-			continue;
-		below = sums_below(known, from);
-		above = sums_below(known, to);
-		answer->weights[part] = weigh(line_of(fit, part), below, above, 0);
-		of[0] += answer->weights[part];
-		for (unsigned power = 1; power < 3; power++)
-			of[power] += weigh(line_of(fit, part), below, above, power);
-	}
-	calls = of[0] / fit->height;
+	answer->parts = parts_of(known, &answer->fit);
+	add_part(known, answer, 0, of);
+	add_part(known, answer, 1, of);
+	add_part(known, answer, 2, of);
+	calls = of[0] / answer->fit.height;
 	answer->any = known->count && calls > 1e-3;
 	if (!answer->any)
 		return;

@@ -26,7 +26,10 @@ int estimates_create(struct estimates **out, const struct trace *trace, const st
 		     struct calltap_diag *diag) __attribute__((warn_unused_result));
 void estimates_destroy(struct estimates *estimates);
 /* A number as a whole one, cut to what fits. */
-uint64_t estimate_whole(double value);
+static inline uint64_t estimate_whole(double value)
+{
+	return value < 0x1p63 ? (uint64_t)value : INT64_MAX;
+}
 /* The running time of a finished call whose entry is known and that call_is_estimated(). */
 void estimate_call(struct estimates *estimates, const struct walk *walk, const struct call_closed *closed,
 		   struct estimate *estimate);
