@@ -18,8 +18,7 @@ struct running {
 	uint64_t began;	       /* the time of the last record that has one */
 	uint32_t run_length;   /* pieces since, if it was followed by a brief record */
 	uint32_t run[RUN_MAX]; /* the innermost function in each */
-	uint64_t ticks;
-	bool exact; /* the event's time is */
+	bool exact;	       /* no brief record has followed it */
 	struct record_open open;
 	bool entered[RECORD_OPEN_MAX + 1]; /* by depth: the entry's time is exact; the last one as in `open` */
 };
@@ -99,7 +98,7 @@ static bool is_fair(const struct running *running, const struct trace_event *eve
 /* The event ends a piece of the innermost function.  0 or -ENOMEM. */
 static int note_piece(struct weighing *weighing, const struct running *running, const struct trace_event *event)
 {
-	uint64_t ticks = event->ticks - running->ticks;
+	uint64_t ticks = event->ticks - running->began;
 	struct pieces **pieces;
 	uint32_t function;
 	unsigned octave;
@@ -184,16 +183,20 @@ static void keep_pair(struct weighing *weighing, const struct running *running, 
 	weighing->pairs[weighing->pair_count++] = (struct pair){(double)ticks, {running->run[0], running->run[1]}};
 }
 
-/* The event ends a piece of a run, and maybe the run.  0 or -ENOMEM. */
-static int follow_run(struct weighing *weighing, struct running *running, const struct trace_event *event)
+/* A record ends a piece of a run. */
+static inline void end_piece(const struct weighing *weighing, struct running *running)
 {
-	int err = 0;
-
 	if (running->run_length < RUN_MAX)
 		running->run[running->run_length] = record_open_innermost(&running->open, weighing->functions);
 	running->run_length++;
-	if (event->brief)
-		return 0;
+}
+
+/* The event ends a run.  0 or -ENOMEM. */
+static int end_run(struct weighing *weighing, struct running *running, const struct trace_event *event)
+{
+	int err = 0;
+
+	end_piece(weighing, running);
 	/* In a run that is longer than a tick lets one be the thread has waited. */
 	if (running->run_length >= RUN_MIN && running->run_length <= RUN_MAX && running->began &&
 	    event->ticks - running->began <= weighing->longest_ticks)
@@ -226,16 +229,14 @@ int weighing_note(struct weighing *weighing, const struct trace_event *event)
 	running = running_of(weighing, event->thread);
 	if (!running)
 		return -ENOMEM;
-	if (!event->brief && running->exact)
+	if (running->exact)
 		err = note_piece(weighing, running, event);
-	err = follow_run(weighing, running, event) ? -ENOMEM : err;
-	running->ticks = event->ticks;
-	running->exact = !event->brief;
+	err = end_run(weighing, running, event) ? -ENOMEM : err;
+	running->exact = true;
 	if (event->kind == CALLTAP_REC_ENTRY && running->open.depth < RECORD_OPEN_MAX)
-		running->entered[running->open.depth] = !event->brief;
-	/* A brief tail call leaves it as it is whether the exit has a time. */
+		running->entered[running->open.depth] = true;
 	if (event->kind == CALLTAP_REC_TAIL && running->open.depth && running->open.depth <= RECORD_OPEN_MAX)
-		running->entered[running->open.depth - 1] |= !event->brief;
+		running->entered[running->open.depth - 1] = true;
 	record_open_follow(&running->open, event->kind, event->id);
 	return err;
 }
@@ -254,10 +255,9 @@ int weighing_note_brief(struct weighing *weighing, uint32_t thread, const unsign
 		const uint32_t depth = running->open.depth;
 
 		memcpy(&head, heads, sizeof(head));
-		if (running->run_length < RUN_MAX)
-			running->run[running->run_length] = record_open_innermost(&running->open, weighing->functions);
-		running->run_length++;
-		/* An exit may write it above the open calls; a brief tail call leaves it as it is. */
+		end_piece(weighing, running);
+		/* An exit may write above the open calls.  A brief tail call leaves it as it is whether the exit has a
+		 * time. */
 		if (calltap_record_brief_kind(head) != CALLTAP_REC_TAIL)
 			running->entered[depth < RECORD_OPEN_MAX ? depth : RECORD_OPEN_MAX] = false;
 		record_open_follow_brief(&running->open, head);

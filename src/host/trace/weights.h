@@ -18,16 +18,16 @@ struct weights {
 	uint64_t rare_pieces; /* so many pieces are in `rare` */
 };
 
-/* What is known while all events of the trace are noted, in order. */
+/* What is known while all events of the trace are noted. */
 struct weighing;
 /* Begin for a trace with so many functions and threads.  Pieces that are longer than longest_ticks are passed over. */
 int weighing_create(struct weighing **out, uint32_t functions, uint32_t threads, uint64_t longest_ticks)
 	__attribute__((warn_unused_result));
-/* 0 or -ENOMEM. */
+/* An event that has a time; in order.  0 or -ENOMEM. */
 int weighing_note(struct weighing *weighing, const struct trace_event *event) __attribute__((warn_unused_result));
 /*
- * Brief events of a thread, by their records' heads (4 bytes each).  They may be noted ahead of events of other
- * threads.  0 or -ENOMEM.
+ * Brief records of a thread that come next, by their heads (4 bytes each).  Events of other threads that are older may
+ * be noted behind them.  0 or -ENOMEM.
  */
 int weighing_note_brief(struct weighing *weighing, uint32_t thread, const unsigned char *heads, uint32_t count)
 	__attribute__((warn_unused_result));

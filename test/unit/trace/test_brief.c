@@ -52,6 +52,37 @@ static void encode(uint64_t head_ticks, const uint64_t *words, size_t count)
 	assert_int_equal(record_encode(encoder, 0, 0, head_ticks, words, count, &payload, &size, &result), 0);
 }
 
+/* The same, where the decoder passes over runs of brief records. */
+static void expect_passed(const struct record_limits *limits, uint64_t next_ticks, const struct want *wants,
+			  size_t count)
+{
+	struct record_passed passed;
+	struct record_decoder decoder;
+	struct record record;
+	uint32_t head;
+
+	assert_int_equal(record_decoder_init(&decoder, payload, size), 0);
+	record_decoder_bound(&decoder, limits, next_ticks);
+	for (size_t i = 0; i < count; i++) {
+		if (!record_decoder_pass(&decoder, &passed)) {
+			assert_int_equal(record_decoder_next(&decoder, &record), 1);
+			assert_false(record.brief);
+			assert_int_equal(record.ticks, wants[i].ticks);
+			continue;
+		}
+		assert_true(passed.count && passed.count <= count - i);
+		for (uint32_t at = 0; at < passed.count; at++) {
+			memcpy(&head, passed.heads + at * sizeof(head), sizeof(head));
+			assert_int_equal(calltap_record_brief_kind(head), wants[i + at].kind);
+			assert_int_equal(calltap_record_brief_id(head), wants[i + at].id);
+		}
+		i += passed.count - 1;
+		assert_int_equal(passed.ticks, wants[i].ticks);
+	}
+	assert_false(record_decoder_pass(&decoder, &passed));
+	assert_int_equal(record_decoder_next(&decoder, &record), 0);
+}
+
 static void expect(const struct record_limits *limits, uint64_t next_ticks, const struct want *wants, size_t count)
 {
 	struct record_decoder decoder;
@@ -69,6 +100,7 @@ static void expect(const struct record_limits *limits, uint64_t next_ticks, cons
 		assert_int_equal(record.hi, wants[i].hi);
 	}
 	assert_int_equal(record_decoder_next(&decoder, &record), 0);
+	expect_passed(limits, next_ticks, wants, count);
 }
 
 static void halves_are_records_in_their_order(void **state)
@@ -168,24 +200,41 @@ static void late_times_are_passed_over(void **state)
 	expect(NULL, 0, wants, 4);
 }
 
+/* Take the next record; quick: as a cursor does. */
+static bool take_next(struct record_decoder *decoder, struct record *record, bool quick)
+{
+	if (!quick || !record_decoder_has_placed(decoder))
+		return record_decoder_next(decoder, record) > 0;
+	record_decoder_take(decoder, record);
+	return true;
+}
+
+static void expect_places(const struct record_weights *weights, const uint64_t *ticks, bool quick)
+{
+	struct record_placing placing = {.open = {.depth = 0}};
+	struct record_decoder decoder;
+	struct record record;
+
+	assert_int_equal(record_decoder_init(&decoder, payload, size), 0);
+	record_decoder_bound(&decoder, NULL, 0);
+	record_decoder_weigh(&decoder, weights, &placing);
+	for (; take_next(&decoder, &record, quick); ticks++) {
+		assert_int_equal(record.ticks, *ticks);
+		assert_true(record.lo <= record.ticks && record.ticks <= record.hi);
+	}
+	assert_int_equal(*ticks, 0);
+	assert_int_equal(placing.open.depth, 0);
+}
+
 /* Expect the times of brief records between exact ones, in functions 1 and 2, of which 2 takes three times as long. */
 static void expect_weighed(const uint64_t *words, size_t count, const double *rare, const uint64_t *ticks)
 {
 	const double pieces[] = {0, 10, 30, 0};
 	const struct record_weights weights = {.ticks = pieces, .rare = rare, .count = 3, .other = 20};
-	struct record_placing placing = {.open = {.depth = 0}};
-	struct record_decoder decoder;
-	struct record record;
 
 	encode(1000, words, count);
-	assert_int_equal(record_decoder_init(&decoder, payload, size), 0);
-	record_decoder_bound(&decoder, NULL, 0);
-	record_decoder_weigh(&decoder, &weights, &placing);
-	for (; record_decoder_next(&decoder, &record) > 0; ticks++) {
-		assert_int_equal(record.ticks, *ticks);
-		assert_true(record.lo <= record.ticks && record.ticks <= record.hi);
-	}
-	assert_int_equal(*ticks, 0);
+	expect_places(&weights, ticks, false);
+	expect_places(&weights, ticks, true);
 }
 
 static void weights_place_what_has_no_time(void **state)
@@ -201,6 +250,27 @@ static void weights_place_what_has_no_time(void **state)
 	expect_weighed(words, 4, NULL, (const uint64_t[]){1000, 1015, 1060, 1075, 1105, 1120, 0});
 	words[3] = timed(CALLTAP_REC_EXIT, 1, 9000); /* most of it in the last piece, whose end has a time */
 	expect_weighed(words, 4, NULL, (const uint64_t[]){1000, 1020, 1080, 1100, 1140, 9000, 0});
+}
+
+/* A run that is placed in several goes; calls are open across them. */
+static void long_runs_are_placed_by_parts(void **state)
+{
+	enum { CALLS = RECORD_PLACES };
+	uint64_t words[CALLS + 4] = {timed(CALLTAP_REC_ENTRY, 1, 1000)}, ticks[2 * CALLS + 8] = {1000};
+	size_t word = 1, at = 1;
+
+	words[word++] = two(in(2), PAD); /* so that a part ends within a call */
+	ticks[at++] = 1010;
+	for (uint32_t i = 0; i < CALLS; i++, at += 2) {
+		words[word++] = two(in(1), out(1));
+		ticks[at] = ticks[at - 1] + 30;
+		ticks[at + 1] = ticks[at] + 10;
+	}
+	words[word++] = two(out(2), PAD);
+	ticks[at] = ticks[at - 1] + 30;
+	ticks[at + 1] = ticks[at] + 10;
+	words[word++] = timed(CALLTAP_REC_EXIT, 1, ticks[at + 1]);
+	expect_weighed(words, word, NULL, ticks);
 }
 
 /* Long pieces, which are rare, get of the time that nothing else explains. */
@@ -548,6 +618,7 @@ int main(void)
 		cmocka_unit_test(chunks_bound_each_other),
 		cmocka_unit_test(late_times_are_passed_over),
 		cmocka_unit_test(weights_place_what_has_no_time),
+		cmocka_unit_test(long_runs_are_placed_by_parts),
 		cmocka_unit_test(rare_pieces_get_of_what_is_left),
 		cmocka_unit_test(older_ones_are_skipped),
 		cmocka_unit_test(chunks_of_bounds_are_joined),
