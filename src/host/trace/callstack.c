@@ -139,7 +139,7 @@ static struct call_stack *make_stack(struct callstack *stack, uint32_t index)
 {
 	struct call_thread *thread;
 
-	if (reach_index((void **)&stack->threads, &stack->count, index, sizeof(*stack->threads)))
+	if (reach_index((void **)&stack->threads, &stack->count, index, sizeof(*stack->threads)) || !stack->threads)
 		return NULL;
 	thread = &stack->threads[index];
 	if (!thread->count) {
