@@ -16,7 +16,7 @@
 #define CALIBRATE_MS 5
 #define LATE	     2 /* ticks in time that a value may stay before that is a row */
 #define SLACK_NS     1
-#define IDLE_NS	     20000000 /* the ticker falls asleep when no value was seen for so long */
+#define IDLE	     1000 /* the ticker falls asleep when so many values, one after the other, were not seen */
 
 struct ticker {
 	pthread_t thread;
@@ -126,7 +126,7 @@ static void tick_in_time(struct ticker *ticker)
 
 	ticker->unseen = seen ? 0 : ticker->unseen + 1;
 	tick(ticker);
-	if (ticker->unseen * ticker->tick_ns < IDLE_NS)
+	if (ticker->unseen < IDLE)
 		return;
 	fall_asleep(ticker);
 	while (ticker->asleep && !ticker->over)

@@ -417,7 +417,7 @@ static void it_rests_while_nobody_looks(void **state)
 	size_t rows_count;
 	int error;
 
-	assert_int_equal(ticker_start(&ticker, &word, 1000000, true, false, &board), 0);
+	assert_int_equal(ticker_start(&ticker, &word, 100000, true, false, &board), 0);
 	while (!__atomic_load_n(&board.ticker_asleep, __ATOMIC_SEQ_CST))
 		usleep(1000);
 	free(ticker_take(ticker, &rows_count, &until, &error));
