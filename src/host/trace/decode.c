@@ -323,26 +323,14 @@ static uint64_t spread_ticks(const struct record_run *run, uint32_t at)
 }
 
 /* The run's next record, at an equal distance from the ones beside it. */
-static void take_spread(struct record_decoder *decoder, uint32_t head, struct record *record)
+static void take_spread(struct record_decoder *decoder, struct record *record)
 {
-	struct record_run *run = &decoder->run;
-
-	*record = (struct record){.ticks = spread_ticks(run, ++run->at),
-				  .lo = run->lo,
-				  .hi = run->hi,
-				  .loose = run->loose,
-				  .behind = decoder->extra,
-				  .id = calltap_record_brief_id(head),
-				  .brief = true,
-				  .leaf = calltap_record_brief_leaf(head),
-				  .kind = (uint8_t)calltap_record_brief_kind(head)};
+	record_decoder_hand_out(decoder, spread_ticks(&decoder->run, decoder->run.at + 1), record);
 	if (decoder->weights)
 		record_open_follow(&decoder->placing->open, record->kind, record->id);
-	decoder->head += sizeof(head);
-	decoder->left--;
 }
 
-static void take_brief(struct record_decoder *decoder, uint32_t head, struct record *record)
+static void take_brief(struct record_decoder *decoder, struct record *record)
 {
 	struct record_run *run = &decoder->run;
 
@@ -353,7 +341,7 @@ static void take_brief(struct record_decoder *decoder, uint32_t head, struct rec
 	if (record_decoder_has_placed(decoder))
 		record_decoder_take(decoder, record);
 	else
-		take_spread(decoder, head, record);
+		take_spread(decoder, record);
 }
 
 bool record_decoder_pass(struct record_decoder *decoder, struct record_passed *passed)
@@ -391,7 +379,7 @@ int record_decoder_next(struct record_decoder *decoder, struct record *record)
 	    (kind == CALLTAP_REC_EVENT && !calltap_event_words(head & CALLTAP_RECORD_ID_MAX)))
 		return -EBADMSG;
 	if (calltap_record_is_brief(head)) {
-		take_brief(decoder, head, record);
+		take_brief(decoder, record);
 		return 1;
 	}
 	time = read_time(decoder->time, decoder->time_end, &decoder->ticks);

@@ -57,7 +57,8 @@ static inline uint32_t record_open_innermost(const struct record_open *open, uin
 /* A record of this kind and id follows: which calls are open then, roughly, as it is for weights alone. */
 void record_open_follow(struct record_open *open, unsigned kind, uint32_t id);
 
-/* The same for a brief record.  Entries and exits come in no order, so there is no branch for them. */
+/* As record_open_follow(), for the head of a brief record.  The CPU cannot foresee entries and exits: so no branch
+ * tells them apart. */
 static inline void record_open_follow_brief(struct record_open *open, uint32_t head)
 {
 	const bool entry = head >> CALLTAP_RECORD_ID_BITS == CALLTAP_REC_BRIEF_ENTRY;
@@ -156,13 +157,14 @@ static inline uint64_t record_decoder_placed_ticks(const struct record_decoder *
 	return decoder->placing->ticks[decoder->run.at - decoder->run.first];
 }
 
-static inline void record_decoder_take(struct record_decoder *decoder, struct record *record)
+/* Hand out the brief record that comes next, which is shown at ticks. */
+static inline void record_decoder_hand_out(struct record_decoder *decoder, uint64_t ticks, struct record *record)
 {
 	struct record_run *run = &decoder->run;
 	uint32_t head;
 
 	memcpy(&head, decoder->head, sizeof(head));
-	*record = (struct record){.ticks = record_decoder_placed_ticks(decoder),
+	*record = (struct record){.ticks = ticks,
 				  .lo = run->lo,
 				  .hi = run->hi,
 				  .loose = run->loose,
@@ -174,6 +176,11 @@ static inline void record_decoder_take(struct record_decoder *decoder, struct re
 	run->at++;
 	decoder->head += sizeof(head);
 	decoder->left--;
+}
+
+static inline void record_decoder_take(struct record_decoder *decoder, struct record *record)
+{
+	record_decoder_hand_out(decoder, record_decoder_placed_ticks(decoder), record);
 }
 
 #endif
