@@ -123,7 +123,7 @@ TRACED unsigned long leaf(unsigned long x, unsigned rounds)
 	return x * 3 + 1;
 }
 
-/* The same, for handlers: their calls of a function are logged in another order than they come in. */
+/* Handlers call this leaf and not leaf(): the log has their calls in another order than the trace. */
 TRACED unsigned long inner(unsigned long x)
 {
 	return x * 5 + 1;

@@ -77,7 +77,7 @@ static bool is_in(const void *pc, const void *function)
 
 TRACED void run(void);
 
-/* Who is on the way out from here, in this order? */
+/* Note which of the two functions backtrace() finds, in the order from the inside out. */
 static void walk(void)
 {
 	void *frames[32];
@@ -112,7 +112,7 @@ static void on_signal(int number)
 		siglongjmp(back, 1);
 }
 
-/* By the time that the thread runs: the leaf has begun then, however busy the machine is. */
+/* The timer counts the time that the thread runs, so the leaf has begun when it rings, however busy the machine is. */
 static void signal_soon(void)
 {
 	const struct itimerval soon = {{0, 0}, {0, 1000}};

@@ -322,9 +322,9 @@ struct attach_context {
  * memory that nobody has written since: so some contexts are none.  Contexts without a thread take
  * ATTACH_AHEAD_CONTEXTS.
  */
-/* Find out which contexts of the last scan are in leaves. */
-int attach_mark_leaves(struct attach_stop *stop) __attribute__((warn_unused_result));
 const struct attach_context *attach_contexts(const struct attach_stop *stop, size_t *count);
+/* Set in_leaf of the contexts that the last attach_scan() has met.  -errno: the target's stubs cannot be read. */
+int attach_mark_leaves(struct attach_stop *stop) __attribute__((warn_unused_result));
 
 /* Data for following frames in a stop.  Opening reads files, so open it before the stop.  NULL can be closed. */
 struct attach_frames;

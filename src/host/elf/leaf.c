@@ -1,5 +1,5 @@
 /*
- * Which functions are leaves, with stubs of their own (doc/design/clock.md).
+ * The reader of ELF files tells here which functions are leaves, which have stubs of their own (doc/design/clock.md).
  *
  * The proof over the bytes is the CPU's (arch/<cpu>/isa).  Here is what it needs of the file: a function of a known
  * size begins with the site, all its bytes from the body on are code of one section, and no other site lies among them.

@@ -12,7 +12,7 @@
 #define STEP_PART   8	       /* a look without a change makes the step longer by that part of it */
 #define LOOK_WORDS  65536u     /* in a look: half a millisecond's work at the most */
 
-/* Of rings that are drained: */
+/* The drainer looks so often at the sub-buffers of a ring that it drains: */
 #define PACE_NS	     10000000u /* a ring whose last look was longer ago is looked at */
 #define PACE_EIGHTHS 128u      /* while the choice stays as it is, one sub-buffer in so many eighths is */
 #define PACE_PART    8u	       /* a look without a change adds that part of the distance, and an eighth */

@@ -279,7 +279,7 @@ static int next_event(struct trace_cursor *cursor, struct trace_event *event, st
 	}
 }
 
-/* What most events of a trace with brief records are: the stream goes on with a record that was placed with others. */
+/* Take the current stream's next record if it was placed with others, as most events of an adaptive trace are. */
 static inline bool take_placed(struct trace_cursor *cursor, struct trace_event *event)
 {
 	struct stream *stream = cursor->current;

@@ -18,7 +18,7 @@ struct weights {
 	uint64_t rare_pieces; /* so many pieces are in `rare` */
 };
 
-/* What is known while all events of the trace are noted. */
+/* The first pass over a trace notes all its events here; the weights are made of that. */
 struct weighing;
 /* Begin for a trace with so many functions and threads.  Pieces that are longer than longest_ticks are passed over. */
 int weighing_create(struct weighing **out, uint32_t functions, uint32_t threads, uint64_t longest_ticks)

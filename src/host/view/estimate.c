@@ -414,7 +414,7 @@ static const double *sums_below(const struct known *known, uint32_t step)
 	return step ? known->steps[step - 1].up_to.of : none.of;
 }
 
-/* What a power of durations comes to between two sums, each weighted by how well it fits. */
+/* The sum of a power of the durations between two sums; the line weighs each by how well it fits. */
 static inline double weigh(struct line line, const double *below, const double *above, unsigned power)
 {
 	return line.base * (above[power] - below[power]) + line.slope * (above[power + 1] - below[power + 1]);

@@ -148,7 +148,7 @@ static unsigned judge_function(void *ctx, uint32_t function)
 	return chosen_judge(((const struct walk *)ctx)->filter->chosen, function);
 }
 
-/* What the pass needs of the stacks: a pass that waits for no call to begin is not told of it. */
+/* The callbacks that the pass needs: the call stacks do not tell a pass of calls that begin if it waits for none. */
 static struct callstack_ops stack_ops(const struct walk *walk)
 {
 	return (struct callstack_ops){.judge = chosen_judges(walk->filter->chosen) ? judge_function : NULL,

@@ -115,8 +115,8 @@ uint64_t native_passes_result(const unsigned char bytes[NATIVE_PASSES_MAX], uint
 uint64_t native_mirror_of(uint64_t slot);
 
 /*
- * Of an address in a region of stubs, and the code there: the place in the region's table by which a leaf that returns
- * to this address leaves; 0 = no leaf does.  The stack of a leaf's body is lower by NATIVE_LEAF_BYTES than its caller
+ * The address of the word in a region's table by which a leaf leaves that returns to `back`, an address in the region
+ * with that code; 0 = no leaf returns there.  The stack of a leaf's body is lower by NATIVE_LEAF_BYTES than its caller
  * left it.
  */
 #define NATIVE_LEAF_CODE  6

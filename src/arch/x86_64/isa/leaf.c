@@ -11,7 +11,7 @@
 
 enum { RSP = 4 };
 
-/* What an opcode's ModRM names. */
+/* The registers that the ModRM byte of an opcode may name. */
 enum operands {
 	REFUSED,  /* the opcode is not known to leave the stack alone */
 	NONE,	  /* no register by ModRM; there may be no ModRM */
