@@ -1,8 +1,8 @@
 /*
  * The choice of functions whose calls are brief (brief.h).
  *
- * Context: host.  brief_look() is called by the drainer for every sub-buffer, so it has to keep up with all threads of
- * the target together.  The words are live memory of an untrusted process: any value is accepted.
+ * Context: host.  The drainer calls brief_look() for a part of the sub-buffers (instance/peek.c), of all threads of the
+ * target together, so it has to be fast.  The words are live memory of an untrusted process: any value is accepted.
  */
 #include <errno.h>
 #include <fcntl.h>

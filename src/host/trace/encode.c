@@ -272,6 +272,43 @@ static inline uint64_t put_brief(struct columns *to, uint64_t word)
 	return !calltap_record_is_brief(early);
 }
 
+/* Words of brief records that are taken at once. */
+#define RUN_WORDS 4
+typedef int32_t halves __attribute__((vector_size(16)));
+_Static_assert(2 * sizeof(halves) == RUN_WORDS * sizeof(uint64_t), "a run is two vectors");
+
+/* -1 in each half that is a brief record and no PAD, else 0: as signed numbers these are the ones right below -1. */
+static inline halves are_brief(halves words)
+{
+	const int32_t lowest = (int32_t)((uint32_t)CALLTAP_REC_BRIEF_ENTRY << CALLTAP_RECORD_ID_BITS);
+
+	return (words >= lowest) & (words < -1);
+}
+
+/*
+ * Put the words from here on as they are, RUN_WORDS at a time, while all their halves are brief records; returns the
+ * first word that is left.  Most words of a program with many small functions are put so.
+ */
+static inline const uint64_t *put_run(struct columns *to, const uint64_t *word, const uint64_t *end)
+{
+	for (; end - word >= RUN_WORDS; word += RUN_WORDS) {
+		halves early, late;
+		uint64_t all[2];
+
+		memcpy(&early, word, sizeof(early));
+		memcpy(&late, word + RUN_WORDS / 2, sizeof(late));
+		/* The compiler may not read the program's memory again: what is put is what was looked at. */
+		__asm__ volatile("" ::: "memory");
+		memcpy(all, &(const halves[]){are_brief(early) & are_brief(late)}, sizeof(all));
+		if (~(all[0] & all[1]))
+			break;
+		memcpy(to->head, &early, sizeof(early));
+		memcpy(to->head + 4, &late, sizeof(late));
+		to->head += 2 * RUN_WORDS;
+	}
+	return word;
+}
+
 /* Put all records of [word, end) into the columns; this loop has to be fast. */
 static void encode_words(struct columns *to, const uint64_t *word, const uint64_t *end, struct encode_result *result)
 {
@@ -287,6 +324,9 @@ static void encode_words(struct columns *to, const uint64_t *word, const uint64_
 
 			if (calltap_record_has_brief(head)) {
 				holes_seen += put_brief(to, head);
+				holes = to->head > before ? holes_seen : holes;
+				before = to->head;
+				word = put_run(to, word, end);
 				holes = to->head > before ? holes_seen : holes;
 				continue;
 			}

@@ -125,6 +125,39 @@ static void halves_are_records_in_their_order(void **state)
 	expect(NULL, 240, wants, 8);
 }
 
+/* Words between brief ones: each of what may be there, at each place. */
+static void runs_have_anything_in_any_place(void **state)
+{
+	enum { WORDS = 14, KINDS = 7 };
+	const uint64_t others[KINDS] = {two(in(2), PAD),
+					two(PAD, in(3)),
+					out(4), /* its upper half is not written */
+					two(PAD, PAD),
+					0,
+					two(0xdfffffff, in(5)), /* its lower half is no record */
+					timed(CALLTAP_REC_EXIT, 6, 300)};
+	uint32_t wants[2 * WORDS], heads[2 * WORDS];
+
+	for (uint32_t place = 0; place < WORDS * KINDS; place++) {
+		uint64_t words[WORDS];
+		uint32_t count = 0;
+
+		for (uint32_t i = 0; i < WORDS; i++)
+			words[i] = two(in(100 + i), out((1u << 25) - i));
+		words[place / KINDS] = others[place % KINDS];
+		for (uint32_t i = 0; i < 2 * WORDS; i++) {
+			uint32_t half = (uint32_t)(words[i / 2] >> (i % 2 ? 32 : 0));
+
+			if (half != PAD && (calltap_record_is_brief(half) || half >> 28 == CALLTAP_REC_EXIT))
+				wants[count++] = half;
+		}
+		encode(90, words, WORDS);
+		assert_int_equal(result.records, count);
+		memcpy(heads, (const char *)payload + sizeof(struct calltap_file_data), count * sizeof(heads[0]));
+		assert_memory_equal(heads, wants, count * sizeof(heads[0]));
+	}
+}
+
 static void the_span_bounds_what_the_next_time_does_not(void **state)
 {
 	const struct calltap_file_late late[] = {{10, 20}, {100, 160}, {300, 400}};
@@ -614,6 +647,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(halves_are_records_in_their_order),
+		cmocka_unit_test(runs_have_anything_in_any_place),
 		cmocka_unit_test(the_span_bounds_what_the_next_time_does_not),
 		cmocka_unit_test(chunks_bound_each_other),
 		cmocka_unit_test(late_times_are_passed_over),
