@@ -200,12 +200,25 @@ static void say_damage(const struct reading *reading)
 			reading->walk.damage.text, (unsigned long long)reading->walk.damages);
 }
 
-/* Tell of calls that were not recorded; `calltap info` has a line of its own for them. */
+/*
+ * Tell of calls that were not recorded, and of processes that were not recorded to their ends; `calltap info` has lines
+ * of its own for them.
+ */
 static void say_missed(const struct reading *reading)
 {
-	uint64_t missed = reading->trace ? trace_calls_missed(reading->trace) : 0;
+	static const char *const cut[] = {"moves", "stopped"};
+	uint64_t missed;
 
-	if (missed && strcmp(reading->verb, "info") != 0)
+	if (!reading->trace || strcmp(reading->verb, "info") == 0)
+		return;
+	for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
+		const char *value = trace_info(reading->trace, cut[i]);
+
+		if (value)
+			fprintf(stderr, "calltap: %s: %s only\n", trace_path(reading->trace), value);
+	}
+	missed = trace_calls_missed(reading->trace);
+	if (missed)
 		fprintf(stderr,
 			"calltap: %s: %llu call%s not recorded: there was no buffer yet for %s, or no memory beside "
 			"the stack\n",

@@ -757,6 +757,21 @@ static void tell_untraced(const struct record_result *result)
 		fprintf(stderr, "calltap: a smaller buffer (-b) leaves room for more threads\n");
 }
 
+static void tell_shut_in(uint32_t followed, uint32_t stopped)
+{
+	if (followed)
+		fprintf(stderr,
+			"calltap: %u %s in (seccomp) where system calls that tracing makes are "
+			"forbidden; new threads, stacks, forked children and libraries after that are not in the "
+			"trace\n",
+			followed, counted(followed, "process shut itself", "processes shut themselves"));
+	if (stopped)
+		fprintf(stderr, "calltap: %u %s, and %s recorded up to there only\n", stopped,
+			counted(stopped, "process shut itself in (seccomp) where it may not read the clock",
+				"processes shut themselves in (seccomp) where they may not read the clock"),
+			counted(stopped, "is", "are"));
+}
+
 void recording_tell_losses(const struct record_result *result)
 {
 	recording_tell_cut_short(result->cut_short);
@@ -775,12 +790,7 @@ void recording_tell_losses(const struct record_result *result)
 			"-p function records the calls of all\n",
 			result->moves, counted(result->moves, "process copies", "processes copy"),
 			counted(result->moves, "is", "are"));
-	if (result->shut_in)
-		fprintf(stderr,
-			"calltap: %u %s in (seccomp) where system calls that tracing makes are "
-			"forbidden; new threads, stacks, forked children and libraries after that are not in the "
-			"trace\n",
-			result->shut_in, counted(result->shut_in, "process shut itself", "processes shut themselves"));
+	tell_shut_in(result->shut_in - result->stopped, result->stopped);
 	if (result->executed)
 		fprintf(stderr, "calltap: %u %s executed in a sandbox (seccomp), where the agent stays out\n",
 			result->executed, counted(result->executed, "program was", "programs were"));

@@ -134,6 +134,9 @@ def strict(case):
     trace = case.trace()
     expect(trace.called().get("main") == 1 and "step" not in trace.called(), f"the trace has {trace.called()}")
     expect(re.search("shut (itself|themselves) in", outcome.stderr) and "sandbox" in trace.info, f"nothing is said: {outcome.stderr!r}")
+    expect("recorded up to there only" in outcome.stderr, f"who recorded is not told: {outcome.stderr!r}")
+    read = case.run([case.tool, "report", "-i", case.trace_path])
+    expect("recorded up to there only" in read.stderr, f"who reads is not told: {read.stderr!r}")
     case.readable()
 
 

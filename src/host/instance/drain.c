@@ -446,6 +446,7 @@ static void keep_notes(struct share *share)
 			target->shares[set]->untraced = rings_counted(target, set);
 	result->moves += (notes & CALLTAP_NOTE_MOVES) != 0;
 	result->shut_in += notes & SHUT_IN && !(notes & CALLTAP_NOTE_MOVES);
+	result->stopped += notes & CALLTAP_NOTE_END && !(notes & CALLTAP_NOTE_MOVES);
 	result->vforked += (notes & CALLTAP_NOTE_VFORK) != 0;
 	result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
 }

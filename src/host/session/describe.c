@@ -287,6 +287,12 @@ static int write_oddities(struct instance *instance, struct trace_writer *writer
 	if (!ret && result->shut_in)
 		ret = trace_writer_info(writer, "sandbox", "%u %s in", result->shut_in,
 					counted(result->shut_in, "process shut itself", "processes shut themselves"));
+	if (!ret && result->stopped)
+		ret = trace_writer_info(
+			writer, "stopped", "%u %s, and %s recorded up to there", result->stopped,
+			counted(result->stopped, "process shut itself in (seccomp) where it may not read the clock",
+				"processes shut themselves in (seccomp) where they may not read the clock"),
+			counted(result->stopped, "is", "are"));
 	if (!ret && result->executed)
 		ret = trace_writer_info(writer, "executed", "%u %s in a sandbox, untraced", result->executed,
 					counted(result->executed, "program", "programs"));
