@@ -552,27 +552,32 @@ int recording_take(struct recording *recording, int code, const char *value)
 	return EXIT_USAGE;
 }
 
-/* The agent lies beside the command in a build tree, or in the library folder of an installation. */
+/* The agent lies beside the command in a build tree, or in the library folder of an installation.  An error is told. */
 static int find_agent(char path[PATH_MAX])
 {
 	static const char *const places[] = {
 		"%s/../agent/libcalltap-agent.so",
 		"%s/../" CALLTAP_LIBDIR "/calltap/libcalltap-agent.so",
 	};
-	char self[PATH_MAX], tried[PATH_MAX * 2];
+	char self[PATH_MAX], tried[PATH_MAX * 2], *folder;
 	ssize_t got = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (got < 0)
+	if (got < 0) {
+		fprintf(stderr,
+			"calltap: /proc is not mounted, and nothing can be traced without it; mount it first\n");
 		return -errno;
+	}
 	self[got] = 0;
+	folder = dirname(self);
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		char copy[PATH_MAX];
-
-		memcpy(copy, self, sizeof(copy));
-		snprintf(tried, sizeof(tried), places[i], dirname(copy));
+		snprintf(tried, sizeof(tried), places[i], folder);
 		if (realpath(tried, path))
 			return 0;
 	}
+	fprintf(stderr,
+		"calltap: libcalltap-agent.so is neither in %s/../agent nor in %s/../" CALLTAP_LIBDIR
+		"/calltap; install Calltap again\n",
+		folder, folder);
 	return -ENOENT;
 }
 
@@ -639,7 +644,6 @@ int recording_check(struct recording *recording, int argc, char **argv, int end)
 {
 	struct record_options *options = &recording->settings.options;
 	struct calltap_diag diag = {.column = -1};
-	int ret;
 
 	options->triggers = recording->triggers;
 	if (settings_refuse(options, false, &diag)) {
@@ -654,13 +658,7 @@ int recording_check(struct recording *recording, int argc, char **argv, int end)
 	}
 	if (!files_suffice())
 		return EXIT_USAGE;
-	ret = find_agent(recording->agent);
-	if (ret == -ENOENT && access("/proc/self", F_OK))
-		fprintf(stderr,
-			"calltap: /proc is not mounted, and nothing can be traced without it; mount it first\n");
-	else if (ret)
-		fprintf(stderr, "calltap: libcalltap-agent.so is not beside this program; install Calltap again\n");
-	if (ret)
+	if (find_agent(recording->agent))
 		return EXIT_USAGE;
 	if (recording->triggers) {
 		triggers_set_rate(recording->triggers, recording->gap_ns, recording->trigger_max);
