@@ -18,10 +18,8 @@
 
 #define QUEUED_MAX   (4u << 20) /* bytes of packed records that wait in the reader; about a second's at the most */
 #define TAKE_NS	     20000000u	/* for taking records in at a time: requests wait meanwhile */
-#define SETTLE_NS    500000000u /* for records that are under way */
-#define SETTLE_MS    5
-#define TAKE_COUNT   1024u    /* records between two looks at the clock */
-#define AWAITED_NS   1000000u /* after a call's entry at the most its arguments are recorded */
+#define TAKE_COUNT   1024u	/* records between two looks at the clock */
+#define AWAITED_NS   1000000u	/* after a call's entry at the most its arguments are recorded */
 #define HELD_PERCENT 50u
 #define READER_NS    3000000000u /* who has read events, or waited for some, since then will read more */
 
@@ -474,18 +472,18 @@ uint64_t source_known_ns(const struct tree_instance *instance)
 	return ticks ? trace_mono_ns(trace, ticks) : 0;
 }
 
-uint64_t source_until(const struct tree *tree, uint64_t patience_ns)
+uint64_t source_until(const struct tree *tree)
 {
-	return tree->over ? tree->over_ns + TREE_END_NS : now_ns() + patience_ns;
+	return tree->over ? tree->over_ns + TREE_END_NS : now_ns() + TREE_SETTLE_NS;
 }
 
 void source_settle(struct tree_instance *instance)
 {
-	const uint64_t now = now_ns(), until_ns = source_until(instance->tree, SETTLE_NS);
+	const uint64_t now = now_ns(), until_ns = source_until(instance->tree);
 
 	take_up(instance);
 	while (source_known_ns(instance) < now && now_ns() < until_ns) {
-		(void)poll(NULL, 0, SETTLE_MS);
+		(void)poll(NULL, 0, TREE_SETTLE_MS);
 		take_up(instance);
 	}
 }

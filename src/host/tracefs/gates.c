@@ -14,8 +14,6 @@
 
 #define STORE_BYTES (64u << 20) /* more than comes at a time */
 #define HELD_MAX    (32u << 20) /* bytes of events that wait for an instance's own */
-#define SETTLE_NS   5000000000u /* for records that are under way: all that came before */
-#define SETTLE_MS   5
 
 void gate_end(struct tree_instance **gate)
 {
@@ -110,11 +108,11 @@ void gate_stop(struct tree_instance *gate, gate_take *take, void *ctx)
 
 void gate_settle(struct tree_instance *gate, gate_take *take, void *ctx)
 {
-	const uint64_t now = now_ns(), until_ns = source_until(gate->tree, SETTLE_NS);
+	const uint64_t now = now_ns(), until_ns = source_until(gate->tree);
 
 	while ((!gate_drain(gate, take, ctx) || source_known_ns(gate) < now) && now_ns() < until_ns)
 		if (!gate->source.behind)
-			(void)poll(NULL, 0, SETTLE_MS);
+			(void)poll(NULL, 0, TREE_SETTLE_MS);
 }
 
 uint64_t gate_known_ticks(const struct tree_instance *gate)

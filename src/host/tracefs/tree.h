@@ -326,6 +326,12 @@ struct tree_caller {
 
 /* When the session has ended: for readers to get the rest, and for all who wait for records, together. */
 #define TREE_END_NS 5000000000u
+/*
+ * For records that are under way.  On a busy machine the drainer may not get a CPU for most of a second; what has not
+ * come by then is missing in what a pause or a snapshot is for.
+ */
+#define TREE_SETTLE_NS 5000000000u
+#define TREE_SETTLE_MS 5 /* from one look at what has come to the next */
 
 struct tree {
 	const struct tracefs_options *options;
@@ -520,10 +526,10 @@ void source_settle(struct tree_instance *instance);
 /* Leave out all events up to now. */
 void source_forget(struct tree_instance *instance);
 /*
- * When to wait no longer for records that are under way: in that time; once the session has ended 5 s behind its end,
- * for all who wait together.
+ * When to wait no longer for records that are under way: in TREE_SETTLE_NS; once the session has ended TREE_END_NS
+ * behind its end, for all who wait together.
  */
-uint64_t source_until(const struct tree *tree, uint64_t patience_ns);
+uint64_t source_until(const struct tree *tree);
 /* Leave out those of a CPU, as far as they have come. */
 void source_forget_cpu(struct tree_instance *instance, uint32_t cpu);
 /* Leave out what comes from now on, up to the end of the last such pause. */
