@@ -803,6 +803,10 @@ void recording_tell_losses(const struct record_result *result)
 		fprintf(stderr, "calltap: %u %s no traced call so far\n", result->strays,
 			counted(result->strays, "process runs on, and is not in the trace: it made",
 				"processes run on, and are not in the trace: they made"));
+	if (result->late)
+		fprintf(stderr, "calltap: %u forked %s not set up yet when the recording ended, and %s not recorded\n",
+			result->late, counted(result->late, "child was", "children were"),
+			counted(result->late, "was", "were"));
 	if (result->unreached && result->kills_forks)
 		fprintf(stderr,
 			"calltap: %u forked %s not traced: this emulator aborts children that are; "

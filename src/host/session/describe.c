@@ -253,6 +253,9 @@ static int write_absent(const struct record_result *result, struct trace_writer 
 	if (!ret && result->unreached)
 		ret = trace_writer_info(writer, "unreached", "%u forked %s", result->unreached,
 					counted(result->unreached, "child", "children"));
+	if (!ret && result->late)
+		ret = trace_writer_info(writer, "late", "%u forked %s not set up yet at the end", result->late,
+					counted(result->late, "child was", "children were"));
 	if (!ret && result->unplaced)
 		ret = trace_writer_info(writer, "unplaced", "%u static %s, untraced: %s", result->unplaced,
 					counted(result->unplaced, "program", "programs"), result->unplaced_why);

@@ -135,7 +135,8 @@ struct record_result {
 	uint32_t unread;       /* objects whose files were deleted or replaced, and cannot be read by this user */
 	char unread_path[200]; /* the first of them */
 	uint32_t unreached;    /* forked children that could not reach the tool */
-	bool kills_forks;      /* because the emulator would not have let them live */
+	uint32_t late;	       /* forked children that were not set up yet when the recording ended */
+	bool kills_forks;      /* they are unreached, because the emulator would not have let them live */
 	uint64_t wait_ticks;   /* that threads waited for the tool, in all */
 	double ticks_per_ns;
 	uint64_t file_bytes;

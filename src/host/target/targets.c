@@ -69,7 +69,10 @@ static bool broke_off(const struct target *target)
 
 static void diagnose_early_end(struct session *session, const struct target *target)
 {
-	if (session->ending.letting_go)
+	/* Whatever moment a recording ends at, a program that forks may just have done so: that is no failure. */
+	if (session->ending.letting_go && target->row.start == CALLTAP_START_FORK)
+		session->result->late++;
+	else if (session->ending.letting_go)
 		target_diagnose(session, target,
 				"the recording ended before process %d was set up; it was not recorded",
 				(int)target->pid);
