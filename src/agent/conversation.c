@@ -120,7 +120,7 @@ static void begin_recording(const struct calltap_msg_setup *setup)
 	__atomic_store_n(&probe_context.enabled, 1, __ATOMIC_RELEASE);
 }
 
-/* 1 = the tool wants nothing from this image. */
+/* 1 = the tool wants nothing from this image, or ends its session just now. */
 static int take_setup(void)
 {
 	union message message = {0};
@@ -135,6 +135,8 @@ static int take_setup(void)
 			ret = agent_receive(&message, sizeof(message), fds, 3);
 	}
 	agent.stat_fd = fds[2];
+	if (!ret && message.head.type == CALLTAP_MSG_DETACH)
+		ret = 1;
 	if (!ret && (message.head.type != CALLTAP_MSG_SETUP || message.head.size != sizeof(message.setup)))
 		ret = -EPROTO;
 	if (!ret && message.setup.dormant)

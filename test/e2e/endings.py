@@ -197,7 +197,21 @@ def special_file(case):
     expect(stat.S_ISCHR(os.stat(device).st_mode), "the device was replaced by a file")
 
 
+def among_forks(case):
+    """Recordings of a program that forks all the time: whatever the last children are at when one ends, that is no failure."""
+    case.need_native("attaching")
+    with Process([case.program("forking.c")], cwd=case.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        pid = program.stdout.readline().split()[1]
+        for _ in range(24):
+            done = case.run([case.tool, "attach", "--mode", "drop", "--duration", "50ms", "-o", case.trace_path, pid])
+            expect(done.status == 0, f"status {done.status}: {done.stderr}")
+        said = program.communicate("", timeout=20)[0]
+        expect(program.returncode == 0 and said == "unwell 0\n", f"status {program.returncode}: {said!r}")
+    case.readable()
+
+
 SINGLE = {
+    "end-among-forks": among_forks,
     "end-return": ends("return", "5"),
     "end-exit": ends("exit", "3"),
     "end-_exit": ends("_exit", "4"),

@@ -70,7 +70,7 @@ static bool broke_off(const struct target *target)
 static void diagnose_early_end(struct session *session, const struct target *target)
 {
 	/* Whatever moment a recording ends at, a program that forks may just have done so: that is no failure. */
-	if (session->ending.letting_go && target->row.start == CALLTAP_START_FORK)
+	if (session->ending.letting_go && target->hello.flags & CALLTAP_HELLO_FORKED)
 		session->result->late++;
 	else if (session->ending.letting_go)
 		target_diagnose(session, target,
