@@ -29,23 +29,33 @@ struct look {
  * Functions in which locks of the loader, the allocator, fork or exit are
  * held, or their structures are half changed.  A name that has one of these
  * in it is meant: too many cost a moment, too few a deadlock.
+ *
+ * __pthread_get_minstack() itself holds nothing.  It is the one exported function among those of glibc's that keep the
+ * stacks of threads which have ended (nptl_free_tcb(), nptl_deallocate_stack(): joins and ends of threads call them),
+ * and whose names a stripped library does not have.  These hold dl_stack_cache_lock, which dlopen takes to give each
+ * thread the TLS of what it loads.
+ *
+ * __nptl_create_event() and __nptl_death_event() are for debuggers, and empty.  Beside them lie the functions in which
+ * threads wait by a futex: for conditions, semaphores and the ends of other threads.
  */
 static bool is_unsafe_name(const char *name)
 {
 	static const char *const parts[] = {
-		"alloc",      "free",	      "memalign",	"valloc",     "_int_",	       "trim",
-		"mallopt",    "mallinfo",     "morecore",	"arena",      "tcache",	       "sbrk",
-		"cfree",      "fork",	      "Fork",		"dlopen",     "dlclose",       "dlsym",
-		"dlvsym",     "dlmopen",      "dlerror",	"dladdr",     "dlinfo",	       "_dl_",
-		"dl_iter",    "_libc_dl",     "pthread_create", "nptl_",      "tls_dtors",     "thread_atexit",
-		"cxa_atexit", "cxa_finalize", "exitfn",		"on_exit",    "exit_handlers", "quick_exit",
-		"setlocale",  "newlocale",    "gettext",	"textdomain", "operator",      "_Znw",
-		"_Zna",	      "_Zdl",	      "_Zda",
+		"alloc",	"free",	      "memalign",	"valloc",  "_int_",	 "trim",
+		"mallopt",	"mallinfo",   "morecore",	"arena",   "tcache",	 "sbrk",
+		"cfree",	"fork",	      "Fork",		"dlopen",  "dlclose",	 "dlsym",
+		"dlvsym",	"dlmopen",    "dlerror",	"dladdr",  "dlinfo",	 "_dl_",
+		"dl_iter",	"_libc_dl",   "pthread_create", "nptl_",   "tls_dtors",	 "thread_atexit",
+		"get_minstack", "cxa_atexit", "cxa_finalize",	"exitfn",  "on_exit",	 "exit_handlers",
+		"quick_exit",	"setlocale",  "newlocale",	"gettext", "textdomain", "operator",
+		"_Znw",		"_Zna",	      "_Zdl",		"_Zda",
 	};
 
 	/* set*id(), setgroups() and setrlimit() hold the list of threads while all threads do something. */
 	if (!strncmp(name, "set", 3) && (strstr(name, "id") || strstr(name, "groups") || strstr(name, "rlimit")))
 		return true;
+	if (!strcmp(name, "__nptl_create_event") || !strcmp(name, "__nptl_death_event"))
+		return false;
 	if (!strcmp(name, "exit") || !strcmp(name, "atexit") || !strcmp(name, "brk"))
 		return true;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

@@ -1,0 +1,54 @@
+"""The thread that is borrowed for an attach: it is found where all threads wait, and holds no lock that dlopen takes."""
+import os
+import signal
+import time
+
+from attach import attach_for
+from harness import expect, until
+from steering import Program, Tool, left_alone, threads
+
+SOON = 0.2  # seconds, in which all threads of the program are at what they do
+
+
+class Borrowed(Program):
+    """test/prog/borrowed.c"""
+
+    def __init__(self, case, kind):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("borrowed.c"), kind])
+
+
+def waits(case):
+    """All threads wait by a futex, as those of an idle pool do: each kind of wait goes on as if nothing had been."""
+    case.need_native("attaching")
+    with Borrowed(case, "waits") as program, left_alone(program):
+        time.sleep(SOON)
+        for _ in range(6):
+            before = len(threads(program.pid))
+            with Tool(case, program) as tool:
+                os.kill(program.pid, signal.SIGUSR1)
+                until("1000 records", lambda: tool.session.status()["records"] >= 1000)  # pylint: disable=cell-var-from-loop
+                tool.detach()
+            expect(len(threads(program.pid)) == before, f"{before} threads before, {len(threads(program.pid))} now")
+    called = case.trace().called()
+    expect(called.get("call", 0) >= 1000, f"{called}")
+
+
+def churns(case):
+    """Threads begin and end all the time.  Who joins one holds the lock of the stacks for a moment, which dlopen takes: a thread
+    that is borrowed there waits for itself, and with it the program."""
+    case.need_native("attaching")
+    with Borrowed(case, "churns") as program:
+        failed = 0
+        for _ in range(24):
+            done = attach_for(case, program, 0.03)
+            expect(done.status in (0, 2), f"status {done.status}: {done.stderr!r}")
+            expect(done.status == 0 or "no thread that could load" in done.stderr, f"{done.stderr!r}")
+            failed += done.status != 0
+        expect(failed <= 12, f"{failed} of 24 attaches found no thread")
+        program.end()
+
+
+SINGLE = {
+    "attach-all-wait": waits,
+    "attach-threads-churn": churns,
+}
