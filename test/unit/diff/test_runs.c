@@ -1,6 +1,9 @@
 /*
  * Unit tests of runs.h: Student's distribution against published values, and runs that are made up, so that it is known
  * whether the sides differ.
+ *
+ *     test_diff_runs          the published values, and changes that are always found
+ *     test_diff_runs chance   how often the test claims a difference, over many made-up runs
  */
 #include <math.h>
 #include <setjmp.h>
@@ -9,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -16,10 +20,11 @@
 #include "host/diff/runs.h"
 #include "host/diff/sample.h"
 
-#define ROUNDS	 2000u
-#define CALLS	 200u
-#define RUNS_MAX 5u
-#define MEDIAN	 10000 /* ns */
+#define ROUNDS	   2000u
+#define FEW_ROUNDS 20u
+#define CALLS	   200u
+#define RUNS_MAX   5u
+#define MEDIAN	   10000 /* ns */
 
 /* The two-sided 5 % and 0.1 % points of every table of the distribution. */
 static void student_has_the_published_points(void **state)
@@ -93,12 +98,12 @@ struct said {
 	double means, tails;
 };
 
-static struct said rounds(const struct truth *truth)
+static struct said rounds(const struct truth *truth, unsigned count)
 {
 	struct said said = {0};
 
 	state_of_chance = 1;
-	for (unsigned round = 0; round < ROUNDS; round++) {
+	for (unsigned round = 0; round < count; round++) {
 		struct made made = {0};
 		struct rank_result rank;
 		double change;
@@ -108,9 +113,9 @@ static struct said rounds(const struct truth *truth)
 		assert_int_equal(rank_test(&rank, made.samples[SIDE_A].values, made.samples[SIDE_A].count,
 					   made.samples[SIDE_B].values, made.samples[SIDE_B].count, RANK_EXACT_MAX),
 				 0);
-		said.pooled += (rank.p <= 0.05) / (double)ROUNDS;
-		said.means += (runs_test(made.means, made.count, &change) <= 0.05) / (double)ROUNDS;
-		said.tails += (runs_test(made.tails, made.count, &change) <= 0.05) / (double)ROUNDS;
+		said.pooled += (rank.p <= 0.05) / (double)count;
+		said.means += (runs_test(made.means, made.count, &change) <= 0.05) / (double)count;
+		said.tails += (runs_test(made.tails, made.count, &change) <= 0.05) / (double)count;
 		sample_clear(&made.samples[SIDE_A]);
 		sample_clear(&made.samples[SIDE_B]);
 	}
@@ -124,7 +129,7 @@ static struct said rounds(const struct truth *truth)
 static void equal_sides_differ_in_five_percent(void **state)
 {
 	for (unsigned runs = 2; runs <= RUNS_MAX; runs++) {
-		struct said said = rounds(&(struct truth){.runs = runs, .between = 0.1, .swing = 0.5});
+		struct said said = rounds(&(struct truth){.runs = runs, .between = 0.1, .swing = 0.5}, ROUNDS);
 
 		assert_true(said.means > 0.02 && said.means < 0.065);
 		assert_true(said.tails < 0.065);
@@ -134,18 +139,29 @@ static void equal_sides_differ_in_five_percent(void **state)
 
 static void runs_without_a_pace_of_their_own_do_not_claim_more(void **state)
 {
-	struct said said = rounds(&(struct truth){.runs = 3});
+	struct said said = rounds(&(struct truth){.runs = 3}, ROUNDS);
 
 	assert_true(said.means < 0.06 && said.tails < 0.06);
 }
 
 static void a_planted_change_is_found(void **state)
 {
-	assert_true(rounds(&(struct truth){.runs = 3, .between = 0.03, .change = 0.3}).means > 0.95);
-	assert_true(rounds(&(struct truth){.runs = 5, .between = 0.1, .change = 0.3}).means > 0.9);
+	assert_true(rounds(&(struct truth){.runs = 3, .between = 0.03, .change = 0.3}, ROUNDS).means > 0.95);
+	assert_true(rounds(&(struct truth){.runs = 5, .between = 0.1, .change = 0.3}, ROUNDS).means > 0.9);
 	/* Two runs a side have two degrees of freedom: a change has to be very large beside what runs differ by. */
-	assert_true(rounds(&(struct truth){.runs = 2, .between = 0.03, .change = 0.5}).means > 0.95);
-	assert_true(rounds(&(struct truth){.runs = 5, .between = 0.03, .rare = 0.1, .swing = 0.2}).tails > 0.95);
+	assert_true(rounds(&(struct truth){.runs = 2, .between = 0.03, .change = 0.5}, ROUNDS).means > 0.95);
+	assert_true(rounds(&(struct truth){.runs = 5, .between = 0.03, .rare = 0.1, .swing = 0.2}, ROUNDS).tails >
+		    0.95);
+}
+
+/* A change of which chance leaves no doubt. */
+static void a_large_change_is_found_every_time(void **state)
+{
+	const struct truth plain = {.runs = 5, .between = 0.01, .change = 3};
+	const struct truth rare = {.runs = 5, .between = 0.01, .rare = 0.5};
+
+	assert_true(rounds(&plain, FEW_ROUNDS).means > 0.999);
+	assert_true(rounds(&rare, FEW_ROUNDS).tails > 0.999);
 }
 
 static void too_few_runs_claim_nothing(void **state)
@@ -159,15 +175,20 @@ static void too_few_runs_claim_nothing(void **state)
 	assert_true(runs_test(values, 3, &change) == 0 && change == 1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest exact[] = {
 		cmocka_unit_test(student_has_the_published_points),
+		cmocka_unit_test(a_large_change_is_found_every_time),
+		cmocka_unit_test(too_few_runs_claim_nothing),
+	};
+	const struct CMUnitTest by_chance[] = {
 		cmocka_unit_test(equal_sides_differ_in_five_percent),
 		cmocka_unit_test(runs_without_a_pace_of_their_own_do_not_claim_more),
 		cmocka_unit_test(a_planted_change_is_found),
-		cmocka_unit_test(too_few_runs_claim_nothing),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (argc > 1 && !strcmp(argv[1], "chance"))
+		return cmocka_run_group_tests(by_chance, NULL, NULL);
+	return cmocka_run_group_tests(exact, NULL, NULL);
 }

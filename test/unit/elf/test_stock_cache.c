@@ -17,7 +17,7 @@
 
 #include "host/elf/stock_cache.h"
 
-enum { FUNCTIONS = 4096, SIZE = 64, STRIDE = 1999 };
+enum { FUNCTIONS = 4096, SIZE = 64, STRIDE = 1999, STRIDE_EMULATED = 10007 };
 
 static const uint8_t ID[20] = {0xab, 0xcd, 1};
 #define NAME "abcd010000000000000000000000000000000000.functions"
@@ -159,9 +159,12 @@ static void test_other_image(void **state)
 
 static void test_damaged(void **state)
 {
+	/* An emulator takes a minute for every place, and the code that looks is the same for all CPUs. */
+	const off_t stride = getenv("MESON_EXE_WRAPPER") ? STRIDE_EMULATED : STRIDE;
+
 	(void)state;
 	ask();
-	for (off_t at = 0; at < file().st_size; at += at < 64 ? 1 : STRIDE) {
+	for (off_t at = 0; at < file().st_size; at += at < 64 ? 1 : stride) {
 		int fd = open(path, O_RDWR);
 		struct stat before;
 		uint8_t byte;
