@@ -18,7 +18,7 @@ import tools
 import tracefile as tf
 from instances import Instance
 from endings import finish, wait_for
-from harness import Process, expect, stop, until
+from harness import Process, events_of, expect, stop, until
 from steer import calltap, own_place
 from steering import Program, Tool, nothing_lost, sockets
 
@@ -54,8 +54,7 @@ def exported(case):
     done = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", path])
     expect(done.status == 0, f"export: {done.stderr}")
     with open(path, encoding="utf-8") as file:
-        for line in file:
-            yield json.loads(line)
+        yield from events_of(file.readlines())
 
 
 def told(case):
@@ -351,7 +350,7 @@ def switched(case):
     done = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", path])
     expect(done.status == 0, f"export: {done.stderr}")
     with open(path, encoding="utf-8") as file:
-        events = [json.loads(line) for line in file]
+        events = list(events_of(file.readlines()))
     marks = {event["text"]: event["ns"] for event in events if event["ev"] == "mark"}
     entries = [event for event in events if event["ev"] == "enter"]
 

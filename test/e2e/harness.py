@@ -1,5 +1,7 @@
 """The common part of the end-to-end cases: a case's folder, building, running plain and under record, failing well."""
 import collections
+import contextlib
+import copy
 import fcntl
 import glob
 import json
@@ -21,8 +23,6 @@ import truth
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUT = 180  # seconds for one command: an emulator on a busy machine may take one for 10,000 threads
 JSON_LINES = 10000  # lines of an export that are parsed at once: one by one takes twice as long
-# By program: one that is replaced while another case runs it is not the one that the tool reads.
-BUILDING = collections.defaultdict(threading.Lock)
 
 
 CURRENT = threading.local()  # .processes: what the thread's case has started
@@ -56,6 +56,26 @@ def settled(path):
 def copied(program, place):
     """A copy of a program, in a folder or by another name."""
     return settled(shutil.copy(program, place))
+
+
+@contextlib.contextmanager
+def alone(path):
+    """No other case is in here with the same path meanwhile; other cases are other processes."""
+    with open(os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.lock"), "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # by name: a child that has not executed its program yet has the file open, too
+
+
+def events_of(lines):
+    """The events of `calltap export --format json`, one in each line."""
+    for at in range(0, len(lines), JSON_LINES):
+        some = lines[at:at + JSON_LINES]
+        events = json.loads(f"[{','.join(some)}]")
+        expect(len(events) == len(some), "a line of calltap export is not one event")
+        yield from events
 
 
 class Process(subprocess.Popen):
@@ -130,6 +150,7 @@ class Case:
         self.trace_path = os.path.join(self.folder, "trace")
         self.truth = os.path.join(self.folder, "truth")
         self.said = []  # the tool's messages, for a failure's report
+        self.read = None, None  # the trace that was read last: which state of the file, and what was in it
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.truth)
         self.built_by(build)
@@ -152,7 +173,8 @@ class Case:
         output = os.path.join(folder, base + (".so" if source == "library.c" else ""))
         headers = glob.glob(os.path.join(builds.PROGRAMS, "**", "*.h"), recursive=True)
         newest = max(map(os.path.getmtime, (os.path.join(builds.PROGRAMS, source), builds.__file__, *headers)))
-        with BUILDING[output]:
+        # A program that is replaced while another case runs it is not the one that the tool reads.
+        with alone(output):
             self.build_program(source, output, newest, sites, flags)
         return output
 
@@ -296,7 +318,11 @@ class Case:
 
     def trace(self, complete=True):
         expect(os.path.exists(self.trace_path), "record wrote no trace file")
-        trace = tracefile.Trace(self.trace_path)
+        state = os.stat(self.trace_path)
+        state = state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+        if self.read[0] != state:
+            self.read = state, tracefile.Trace(self.trace_path)
+        trace = copy.copy(self.read[1])
         expect(trace.end or not complete, "the trace has no END chunk")
         return trace
 
@@ -326,12 +352,8 @@ class Case:
         done = self.run([self.tool, "export", "--format", "json", "-i", self.trace_path])
         expect(done.status == 0, f"calltap export fails: {done.stderr.strip()[-400:]}")
         exported, counted, hidden = collections.Counter(), {}, False
-        lines = done.stdout.splitlines()
-        for at in range(0, len(lines), JSON_LINES):
-            some = lines[at:at + JSON_LINES]
-            events = json.loads(f"[{','.join(some)}]")
-            expect(len(events) == len(some), "a line of calltap export is not one event")
-            exported.update((event["pid"], event["tid"]) for event in events if event["ev"] in ("enter", "call"))
+        exported.update((event["pid"], event["tid"]) for event in events_of(done.stdout.splitlines())
+                        if event["ev"] in ("enter", "call"))
         trace = self.trace(complete=False)
         for thread in trace.threads.values():
             key = trace.pid(thread), thread.tid

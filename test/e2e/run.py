@@ -12,6 +12,7 @@ import concurrent.futures
 import fnmatch
 import json
 import mmap
+import multiprocessing
 import os
 import platform
 import shlex
@@ -174,6 +175,14 @@ def run_case(name, test, build, tool, arguments):
     return {"name": name, "status": status, "text": text, "seconds": round(time.monotonic() - began, 1)}
 
 
+RUN = {}  # for the processes that run cases: tests are functions, which cannot be sent to them
+
+
+def run_numbered(number):
+    """run_case() of one of all cases."""
+    return run_case(*RUN["cases"][number], *RUN["more"])
+
+
 def faults_are_slow():
     """Does a page fault take microseconds?  So it is on some virtual machines, where to start a program takes ten times as
     long as elsewhere: there cases need the CPUs and mostly do not wait."""
@@ -236,9 +245,11 @@ def main():
         return 2
 
     started = time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs or jobs_at_once()) as pool:
+    # Processes, not threads: what one case computes does not stop the others, and each has its own children alone.
+    RUN.update(cases=cases, more=(tool, arguments))
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs or jobs_at_once(), multiprocessing.get_context("fork")) as pool:
         results = []
-        for result in pool.map(lambda case: run_case(*case, tool, arguments), cases):
+        for result in pool.map(run_numbered, range(len(cases))):
             results.append(result)
             if result["status"] != "pass":
                 print(f"{result['status'].upper()} {result['name']}: {result['text']}", flush=True)

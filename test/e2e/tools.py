@@ -1,5 +1,4 @@
 """A traced program under other tools: debuggers, profilers, unwinders, sanitizers."""
-import collections
 import contextlib
 import os
 import re
@@ -9,11 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
+import time
 
 import builds
 from endings import finish, start, wait_for
-from harness import Failure, Process, Skip, expect, stop
+from harness import Failure, Process, Skip, alone, expect, stop
 from steering import Program, Tool
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -77,20 +76,22 @@ def stepped(case, command, options=None, stepping=()):
     return outcome
 
 
-PLAIN_STEPS = {}  # by program: what stepping through it untraced has counted; the same in each case
-STEPPING = collections.defaultdict(threading.Lock)
+BEGAN = time.time()  # what a file says that is older is not of this run
 
 
 def plain_steps(case, command):
-    """How many instructions the program itself has."""
-    with STEPPING[command[0]]:
-        if command[0] not in PLAIN_STEPS:
+    """How many instructions the program itself has: what stepping through it untraced has counted, the same in each case."""
+    path = command[0] + ".plain-steps"
+    with alone(path):
+        if not os.path.exists(path) or os.path.getmtime(path) < max(BEGAN, os.path.getmtime(command[0])):
             outcome = stepped(case, command)
             if not case.cpu.native and outcome.stdout.endswith(" wrong\n") and outcome.status == 1:
                 raise Skip(f"the compiler's own unwind tables leave out a function's end: {outcome.stdout.split()[-2]} "
                            "callers are missing untraced")
-            PLAIN_STEPS[command[0]] = counted_steps(command, outcome)
-        return PLAIN_STEPS[command[0]]
+            with open(path, "w", encoding="ascii") as file:
+                file.write(str(counted_steps(command, outcome)))
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
 
 
 def counted_steps(command, outcome):

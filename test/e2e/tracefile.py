@@ -100,7 +100,8 @@ class Thread:
         """How many calls are not to be shown, [alone, with what they call]."""
         counts = [0, 0]
         for heads, _ in self.ordered_chunks():
-            if not any(head >> 28 == EVENT and (head & 0x0FFFFFFF) >> 12 == VERDICT for head in heads):
+            # There are far fewer different heads than records.
+            if not any(head >> 28 == EVENT and (head & 0x0FFFFFFF) >> 12 == VERDICT for head in set(heads)):
                 continue
             for kind, ident, extra in self.events():
                 if kind == EVENT and ident >> 12 == VERDICT:
@@ -181,11 +182,14 @@ class Trace:
         elif kind == DATA:
             index, count, _, _, times_size, extras_size, number = struct.unpack_from("<IIQQIIQ", data)
             heads = struct.unpack_from(f"<{count}I", data, DATA_HEAD)
-            if any(head >= BRIEF_ENTRY << 28 for head in heads):
-                self.brief += sum(head >= BRIEF_ENTRY << 28 for head in heads)
-                self.leaves += sum(head >> 28 == BRIEF_ENTRY and head & BRIEF_LEAF != 0 for head in heads)
-                self.brief_tails += sum(head >> 28 == BRIEF_ENTRY and head & BRIEF_TAIL != 0 for head in heads)
-                heads = [exact_head(head) for head in heads]
+            if count and max(heads) >= BRIEF_ENTRY << 28:
+                # There are far fewer different heads than records.
+                counts = collections.Counter(heads)
+                self.brief += sum(times for head, times in counts.items() if head >= BRIEF_ENTRY << 28)
+                self.leaves += sum(times for head, times in counts.items() if head >> 28 == BRIEF_ENTRY and head & BRIEF_LEAF)
+                self.brief_tails += sum(times for head, times in counts.items() if head >> 28 == BRIEF_ENTRY and head & BRIEF_TAIL)
+                exact = {head: exact_head(head) for head in counts}
+                heads = [exact[head] for head in heads]
             extras = struct.unpack_from(f"<{extras_size // 8}Q", data, DATA_HEAD + 4 * count + times_size)
             self.thread(index).chunks.append((number, heads, extras))
         elif kind == END:

@@ -7,7 +7,7 @@ import signal
 import time
 
 from endings import finish, start, wait_for
-from harness import Process, Skip, expect, stop, until
+from harness import Process, Skip, events_of, expect, stop, until
 
 SHOWN = ["-A", "numbers:a=arg1:s32 b=arg2:u8 c=arg3:x64 d=arg4:u32", "-R", "numbers:ret:s32",
          "-A", "many arg6:u64 arg7:u64 h=arg8:s32 i=arg9:string", "-R", "many:$retval:u64",
@@ -70,7 +70,7 @@ def values_of(case):
     """(arguments, result) of each call of twice() that has both, by thread; checks that each is within its call."""
     text = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"], timeout=120).stdout
     pairs, stacks = [], {}
-    for line in map(json.loads, text.splitlines()):
+    for line in events_of(text.splitlines()):
         stack = stacks.setdefault(line.get("tid"), [])
         if line["ev"] in ("enter", "open"):  # open: before the trace, of which a flight recorder's has lost the beginning
             stack.append([line["fn"], None])
@@ -260,7 +260,7 @@ def left_by_set(case):
             recorder.send_signal(signal.SIGINT)
             recorder.wait(20)
         text = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"], timeout=120).stdout
-        lines = list(map(json.loads, text.splitlines()))
+        lines = list(events_of(text.splitlines()))
         told = [int(re.match(r"n=(-?\d+)", line["text"])[1]) for line in lines if line["ev"] == "arguments"]
         entered = sum(line["ev"] == "enter" and line["fn"] == "twice" for line in lines)
         losses_told = sum(line["ev"] == "lost" for line in lines)  # each may begin with a call's values
