@@ -4,6 +4,9 @@
 For each CPU that is not this machine's there is a group: the whole tool is built for it, its tests run under an
 emulator, and this machine's tool records programs of that CPU.
 
+The tests of this machine's tool mostly wait.  What never waits runs beside them, while no test wants the CPU: the gates,
+and then the builds for other CPUs.
+
 Each group is a function that returns a Result.  A group that cannot start at all counts as one failure, so that
 nothing passes by not running.
 """
@@ -65,8 +68,14 @@ def warns_only(folder):
     return status != 0 or not any(option["name"] == "werror" and option["value"] for option in json.loads(output))
 
 
-def run_build(result, folder, *setup, seconds=600, **more):
-    """Build in the folder, set up with these options, warnings as errors; true if that worked."""
+def idle():
+    """What goes in front of a command that is to run while no test wants the CPU."""
+    return ["chrt", "--idle", "0"] if shutil.which("chrt") else ["nice", "-n", "19"]
+
+
+def run_build(result, folder, *setup, before=(), seconds=600, **more):
+    """Build in the folder, set up with these options, warnings as errors; true if that worked.  before: what goes in
+    front of each command."""
     steps = []
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         steps.append(["meson", "setup", folder, ROOT, "-Dwerror=true", *setup])
@@ -74,7 +83,7 @@ def run_build(result, folder, *setup, seconds=600, **more):
         steps.append(["meson", "configure", folder, "-Dwerror=true"])
     steps.append(["ninja", "-C", folder])
     for step in steps:
-        status, output = run(step, seconds, **more)
+        status, output = run([*before, *step], seconds, **more)
         if status:
             result.add(" ".join(step[:2]), "fail", "\n".join(output.split("\n")[-SHOWN:]))  # where it stopped
             return False
@@ -141,27 +150,32 @@ def end_to_end(options):
     return result
 
 
-def whole_tool(result, options, cpu):
-    """The tool itself on another CPU."""
+def whole_tool(options, cpu):
+    """(result, folder): the tool itself built for another CPU, its agent and that CPU's sources looked at; no folder where
+    that failed."""
+    result, folder = Result(), f"{options.build}-{cpu}"
     status, output = run([sys.executable, "scripts/cross.py", cpu], 300)
     if status:
         result.add("build", "skip" if status == 77 else "fail", output.strip())
-        return
-    folder = f"{options.build}-{cpu}"
-    if not run_build(result, folder, "--cross-file", output.strip().split("\n")[-1], "-Dforeign_agents=false"):
-        return
-    run_meson_tests(result, folder, "--timeout-multiplier", str(SLOWER), *([] if options.long else ["--no-suite", "alike"]))
+        return result, None
+    if not run_build(result, folder, "--cross-file", output.strip().split("\n")[-1], "-Dforeign_agents=false", before=idle(),
+                     seconds=HANGS):
+        return result, None
     for gate in (["purity"], ["tidy", "--only", f"src/arch/{cpu}/"]):
-        status, output = run([sys.executable, f"test/lint/{gate[0]}.py", "--build", folder, *gate[1:]], 600)
+        status, output = run([*idle(), sys.executable, f"test/lint/{gate[0]}.py", "--build", folder, *gate[1:]], HANGS)
         result.add(gate[0], {0: "pass", 77: "skip"}.get(status, "fail"), output.strip())
+    return result, folder
 
 
-def another(cpu):
-    """The group of another CPU."""
+def another(cpu, tools):
+    """The group of another CPU; tools[cpu] is the future of whole_tool()."""
     def group(options):
         result = Result()
         if not options.quick:
-            whole_tool(result, options, cpu)
+            result, folder = tools[cpu].result()
+            if folder:
+                run_meson_tests(result, folder, "--timeout-multiplier", str(SLOWER),
+                                *([] if options.long else ["--no-suite", "alike"]))
         late = not options.long and time.monotonic() - BEGAN > LATE
         if late:
             result.add("e2e", "skip", f"this machine is slow: after {LATE} s only {len(FEW)} programs of another CPU are run; "
@@ -190,10 +204,9 @@ def gates(options):
     """The scripts of test/lint, each fed its own violations first, then run over the tree: while no test wants the CPU, for
     they run beside the tests, many of which wait."""
     result = Result()
-    idle = ["chrt", "--idle", "0"] if shutil.which("chrt") else ["nice", "-n", "19"]
     for gate in QUICK_GATES if options.quick else GATES:
         for mode in ("--self-test", None):
-            command = [*idle, sys.executable, f"test/lint/{gate}.py"] + ([mode] if mode else []) + ["--build", options.build]
+            command = [*idle(), sys.executable, f"test/lint/{gate}.py"] + ([mode] if mode else []) + ["--build", options.build]
             command += ["--deep"] if gate == "tidy" and options.long else []
             status, output = run(command, 3600)
             name = gate + (" (self-test)" if mode else "")
@@ -248,7 +261,8 @@ def main():
         return subprocess.run(command, check=False).returncode
     passed, failed, skipped = 0, 0, 0
     groups = [("build", build), ("unit + flow", meson_tests), ("end to end", end_to_end), ("gates", gates)]
-    groups += [(cpu, another(cpu)) for cpu in CPUS]
+    tools = {}  # those for other CPUs
+    groups += [(cpu, another(cpu, tools)) for cpu in CPUS]
     if options.builds:
         groups = [(f"{compiler} {kind}", of_kind(compiler, kind)) for compiler in COMPILERS for kind in KINDS]
     fallen = []  # once more at the end, for those who see the end alone
@@ -262,7 +276,9 @@ def main():
         if title == "build" and result.failed:
             break
         if title == "build":
-            beside[gates] = concurrent.futures.ThreadPoolExecutor(1).submit(gates, options)
+            worker = concurrent.futures.ThreadPoolExecutor(1)
+            beside[gates] = worker.submit(gates, options)
+            tools.update({cpu: worker.submit(whole_tool, options, cpu) for cpu in CPUS if not options.quick})
     for line in fallen:
         print(f"FAILED {line}")
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
