@@ -48,7 +48,18 @@ def churns(case):
         program.end()
 
 
+def scans(case):
+    """The one thread is in strlen() nearly all the time: what has no name there is no allocator."""
+    case.need_native("attaching")
+    with Borrowed(case, "scans") as program, left_alone(program):
+        for _ in range(8):
+            done = attach_for(case, program, 0.2)
+            expect(done.status == 0, f"status {done.status}: {done.stderr!r}")
+    expect(case.trace().called().get("call", 0) >= 1, "no call is in the trace")
+
+
 SINGLE = {
+    "attach-in-strlen": scans,
     "attach-all-wait": waits,
     "attach-threads-churn": churns,
 }

@@ -4,6 +4,7 @@
  *     waits   all wait by a futex: for a semaphore, a condition, one with a time limit, and for a thread's end.  Each
  *             SIGUSR1 has the first one make some calls
  *     churns  threads begin and end all the time, joined and detached; each makes some calls
+ *     scans   one thread, which is in strlen() nearly all the time, and in between makes some calls
  *
  * Prints "ready PID"; SIGTERM ends it, with "all was well" and status 42.
  */
@@ -19,6 +20,7 @@
 #define STATUS	  42
 #define AT_A_TIME 8
 #define CALLS	  2000
+#define TEXT	  (64u << 20) /* bytes */
 
 static volatile sig_atomic_t ends;
 static sem_t turn, detached;
@@ -134,8 +136,22 @@ static int churns(void)
 	return 0;
 }
 
+static int scans(void)
+{
+	static char text[TEXT];
+
+	memset(text, 'a', TEXT - 1);
+	while (!ends) {
+		if (strlen(text) != TEXT - 1)
+			return 1;
+		make_calls();
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	const char *what = argc > 1 ? argv[1] : "waits";
 	int failed;
 
 	sem_init(&turn, 0, 0);
@@ -144,7 +160,7 @@ int main(int argc, char **argv)
 	signal(SIGTERM, on_signal);
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
-	failed = argc > 1 && !strcmp(argv[1], "churns") ? churns() : waits();
+	failed = !strcmp(what, "churns") ? churns() : !strcmp(what, "scans") ? scans() : waits();
 	if (failed)
 		return 1;
 	printf("all was well\n");

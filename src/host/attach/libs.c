@@ -34,9 +34,6 @@ struct look {
  * stacks of threads which have ended (nptl_free_tcb(), nptl_deallocate_stack(): joins and ends of threads call them),
  * and whose names a stripped library does not have.  These hold dl_stack_cache_lock, which dlopen takes to give each
  * thread the TLS of what it loads.
- *
- * __nptl_create_event() and __nptl_death_event() are for debuggers, and empty.  Beside them lie the functions in which
- * threads wait by a futex: for conditions, semaphores and the ends of other threads.
  */
 static bool is_unsafe_name(const char *name)
 {
@@ -54,14 +51,24 @@ static bool is_unsafe_name(const char *name)
 	/* set*id(), setgroups() and setrlimit() hold the list of threads while all threads do something. */
 	if (!strncmp(name, "set", 3) && (strstr(name, "id") || strstr(name, "groups") || strstr(name, "rlimit")))
 		return true;
-	if (!strcmp(name, "__nptl_create_event") || !strcmp(name, "__nptl_death_event"))
-		return false;
 	if (!strcmp(name, "exit") || !strcmp(name, "atexit") || !strcmp(name, "brk"))
 		return true;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (strstr(name, parts[i]))
 			return true;
 	return false;
+}
+
+/*
+ * Three names would mean too much.  __nptl_create_event() and __nptl_death_event() are for debuggers, and empty; beside
+ * them lie the functions in which threads wait by a futex: for conditions, semaphores and the ends of other threads.
+ * __libc_freeres() is for tools that look for leaks; beside it lie memcpy(), strlen() and their like for each kind of
+ * CPU.
+ */
+static bool is_harmless_name(const char *name)
+{
+	return !strcmp(name, "__nptl_create_event") || !strcmp(name, "__nptl_death_event") ||
+	       !strcmp(name, "__libc_freeres");
 }
 
 /*
@@ -200,7 +207,7 @@ static bool collect_function(void *context, const char *name, const GElf_Sym *sy
 	function = &special->functions[special->count++];
 	function->lo = symbol->st_value + list->bias;
 	function->hi = function->lo + symbol->st_size;
-	function->unsafe = is_unsafe_name(name) || (list->musl && is_unsafe_in_musl(name));
+	function->unsafe = (is_unsafe_name(name) && !is_harmless_name(name)) || (list->musl && is_unsafe_in_musl(name));
 	return true;
 }
 
