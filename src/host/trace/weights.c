@@ -26,10 +26,19 @@ struct running {
 #define OCTAVES	    64 /* of pieces: each twice as long as the one before */
 #define USUAL_ABOVE 3  /* octaves above the middle piece's in which pieces are usual ones */
 
-/* A function's pieces by their lengths. */
+/* Pieces of about one length. */
+struct octave {
+	double count, sum; /* of pieces, and of their ticks */
+	double weight;	   /* so many pieces without a time they stand for; */
+	double squares;	   /* of each piece's weight; */
+	double weighted;   /* ticks, each piece's times its weight */
+};
+
+/* A function's pieces by their lengths, and the last one, of which is not known yet how many it stands for. */
 struct pieces {
-	double sums[OCTAVES];
-	uint32_t counts[OCTAVES];
+	struct octave octaves[OCTAVES];
+	uint64_t last_ticks; /* 0: there is none yet */
+	double last_weight;  /* from what lies before it */
 };
 
 /* A run of brief records: how long it took, and what its pieces were. */
@@ -53,6 +62,7 @@ struct weighing {
 	uint64_t longest_ticks; /* longer pieces are not seen between brief records */
 	uint32_t functions, threads;
 	struct pieces **pieces; /* by function, and a last one, outside of all functions; NULL = none */
+	uint32_t *untimed;	/* pieces that were not measured since the last one that was; by function, as in_run */
 	struct brief_run *runs; /* each stride-th one */
 	uint32_t run_count, stride, runs_seen;
 	struct pair *pairs; /* each pair_stride-th one */
@@ -76,8 +86,10 @@ int weighing_create(struct weighing **out, uint32_t functions, uint32_t threads,
 	weighing->runs = calloc(RUNS_KEPT, sizeof(*weighing->runs));
 	weighing->pairs = calloc(PAIRS_KEPT, sizeof(*weighing->pairs));
 	weighing->in_run = calloc((size_t)weighing->functions + 2, sizeof(*weighing->in_run));
+	weighing->untimed = calloc((size_t)weighing->functions + 2, sizeof(*weighing->untimed));
 	weighing->stride = weighing->pair_stride = 1;
-	if (!weighing->pieces || !weighing->running || !weighing->runs || !weighing->pairs || !weighing->in_run) {
+	if (!weighing->pieces || !weighing->running || !weighing->runs || !weighing->pairs || !weighing->in_run ||
+	    !weighing->untimed) {
 		weighing_destroy(weighing);
 		return -ENOMEM;
 	}
@@ -95,13 +107,46 @@ static bool is_fair(const struct running *running, const struct trace_event *eve
 	       (event->kind == CALLTAP_REC_EXIT && running->open.depth && running->entered[running->open.depth - 1]);
 }
 
+static unsigned octave_of(uint64_t ticks)
+{
+	return OCTAVES - 1 - (unsigned)__builtin_clzll(ticks);
+}
+
+/* All that the last piece stands for is known. */
+static void settle_last(struct pieces *pieces, double behind)
+{
+	struct octave *octave = &pieces->octaves[octave_of(pieces->last_ticks)];
+	const double weight = pieces->last_weight + behind;
+
+	octave->weight += weight;
+	octave->squares += weight * weight;
+	octave->weighted += weight * (double)pieces->last_ticks;
+}
+
+/*
+ * A piece stands for those without times around it: half of what lies between it and the one before, and half of what
+ * lies up to the next one.  So where all calls have times they stand for themselves alone.
+ */
+static void add_piece(struct pieces *pieces, uint64_t ticks, uint32_t *untimed)
+{
+	struct octave *octave = &pieces->octaves[octave_of(ticks)];
+	const double before = *untimed;
+
+	octave->count++;
+	octave->sum += (double)ticks;
+	if (pieces->last_ticks)
+		settle_last(pieces, before / 2);
+	pieces->last_weight = pieces->last_ticks ? before / 2 : before;
+	pieces->last_ticks = ticks;
+	*untimed = 0;
+}
+
 /* The event ends a piece of the innermost function.  0 or -ENOMEM. */
 static int note_piece(struct weighing *weighing, const struct running *running, const struct trace_event *event)
 {
 	uint64_t ticks = event->ticks - running->began;
 	struct pieces **pieces;
 	uint32_t function;
-	unsigned octave;
 
 	function = record_open_innermost(&running->open, weighing->functions);
 	if (function > weighing->functions || !ticks || ticks > weighing->longest_ticks || !is_fair(running, event))
@@ -111,10 +156,13 @@ static int note_piece(struct weighing *weighing, const struct running *running, 
 		*pieces = calloc(1, sizeof(**pieces));
 	if (!*pieces)
 		return -ENOMEM;
-	octave = OCTAVES - 1 - (unsigned)__builtin_clzll(ticks);
-	(*pieces)->sums[octave] += (double)ticks;
-	(*pieces)->counts[octave]++;
+	add_piece(*pieces, ticks, &weighing->untimed[function]);
 	return 0;
+}
+
+static uint32_t place_of(const struct weighing *weighing, uint32_t function)
+{
+	return function <= weighing->functions ? function : weighing->functions + 1;
 }
 
 /* Each second run is dropped, and from now on as many fewer are kept. */
@@ -135,11 +183,6 @@ static int compare_parts(const void *left, const void *right)
 	const struct run_part *a = left, *b = right;
 
 	return (a->function > b->function) - (a->function < b->function);
-}
-
-static uint32_t place_of(const struct weighing *weighing, uint32_t function)
-{
-	return function <= weighing->functions ? function : weighing->functions + 1;
 }
 
 /* Keep what the run's pieces are, if it is its turn.  0 or -ENOMEM. */
@@ -184,11 +227,14 @@ static void keep_pair(struct weighing *weighing, const struct running *running, 
 }
 
 /* A record ends a piece of a run. */
-static inline void end_piece(const struct weighing *weighing, struct running *running)
+static inline void end_piece(struct weighing *weighing, struct running *running, bool measured)
 {
+	const uint32_t function = record_open_innermost(&running->open, weighing->functions);
+
 	if (running->run_length < RUN_MAX)
-		running->run[running->run_length] = record_open_innermost(&running->open, weighing->functions);
+		running->run[running->run_length] = function;
 	running->run_length++;
+	weighing->untimed[place_of(weighing, function)] += !measured;
 }
 
 /* The event ends a run.  0 or -ENOMEM. */
@@ -196,7 +242,7 @@ static int end_run(struct weighing *weighing, struct running *running, const str
 {
 	int err = 0;
 
-	end_piece(weighing, running);
+	end_piece(weighing, running, running->exact);
 	/* In a run that is longer than a tick lets one be the thread has waited. */
 	if (running->run_length >= RUN_MIN && running->run_length <= RUN_MAX && running->began &&
 	    event->ticks - running->began <= weighing->longest_ticks)
@@ -255,7 +301,7 @@ int weighing_note_brief(struct weighing *weighing, uint32_t thread, const unsign
 		const uint32_t depth = running->open.depth;
 
 		memcpy(&head, heads, sizeof(head));
-		end_piece(weighing, running);
+		end_piece(weighing, running, false);
 		/* An exit may write above the open calls.  A brief tail call leaves it as it is whether the exit has a
 		 * time. */
 		if (calltap_record_brief_kind(head) != CALLTAP_REC_TAIL)
@@ -266,13 +312,35 @@ int weighing_note_brief(struct weighing *weighing, uint32_t thread, const unsign
 	return 0;
 }
 
-/* The octave up to which pieces are usual ones. */
-static unsigned usual_octaves(const struct pieces *pieces, uint64_t count)
+/*
+ * Have each octave's count and sum be of the pieces that its pieces stand for.  Where they stand for none, no record
+ * without a time asks for the function's weight.
+ */
+static void weigh_octaves(struct pieces *pieces, uint32_t untimed)
 {
-	uint64_t up_to = 0;
+	double all = 0;
+
+	if (pieces->last_ticks)
+		settle_last(pieces, untimed);
+	for (unsigned i = 0; i < OCTAVES; i++)
+		all += pieces->octaves[i].weight;
+	for (unsigned i = 0; i < OCTAVES; i++) {
+		struct octave *octave = &pieces->octaves[i];
+
+		if (!(all > 0)) {
+			octave->weight = octave->squares = octave->count;
+			octave->weighted = octave->sum;
+		}
+	}
+}
+
+/* The octave up to which pieces are usual ones. */
+static unsigned usual_octaves(const struct octave *octaves, double all)
+{
+	double up_to = 0;
 	unsigned octave = 0;
 
-	while (octave < OCTAVES && 2 * (up_to += pieces->counts[octave]) < count)
+	while (octave < OCTAVES && 2 * (up_to += octaves[octave].weight) < all)
 		octave++;
 	return octave + USUAL_ABOVE;
 }
@@ -281,35 +349,45 @@ static unsigned usual_octaves(const struct pieces *pieces, uint64_t count)
  * The part of long pieces that lies between two brief records: the pieces in which no tick passes.  A tick is about
  * half of the span.
  */
-static double part_in_runs(const struct pieces *pieces, unsigned octave, uint64_t longest)
+static double part_in_runs(const struct octave *octave, uint64_t longest)
 {
-	if (!pieces->counts[octave])
+	if (!(octave->weight > 0))
 		return 0;
-	return fmax(1 - pieces->sums[octave] / pieces->counts[octave] * 2 / (double)longest, 0);
+	return fmax(1 - octave->weighted / octave->weight * 2 / (double)longest, 0);
+}
+
+/* Of so many pieces as much is known as of these, which stand for many or few. */
+static double worth(double weight, double squares)
+{
+	return squares > 0 ? weight * weight / squares : 0;
 }
 
 /* A function's pieces to its weights; adds to the sum and the number of usual pieces.  Returns how many are rare. */
-static uint64_t settle_function(const struct pieces *pieces, uint64_t longest, double *ticks, double *rare, double *sum,
-				double *count)
+static double settle_function(const struct octave octaves[OCTAVES], uint64_t longest, double *ticks, double *rare,
+			      double *sum, double *count)
 {
-	double sums[2] = {0}, counts[2] = {0}, one = 0;
-	uint64_t all = 0;
+	double sums[2] = {0}, weights[2] = {0}, squares[2] = {0}, one = 0, all = 0;
 	unsigned usual;
 
 	for (unsigned i = 0; i < OCTAVES; i++)
-		all += pieces->counts[i];
-	usual = usual_octaves(pieces, all);
+		all += octaves[i].weight;
+	usual = usual_octaves(octaves, all);
 	for (unsigned i = 0; i < OCTAVES; i++) {
-		sums[i > usual] += pieces->sums[i] * (i > usual ? part_in_runs(pieces, i, longest) : 1);
-		counts[i > usual] += pieces->counts[i];
-		if (i > usual && pieces->counts[i])
-			one = fmax(one, pieces->sums[i] / pieces->counts[i] * part_in_runs(pieces, i, longest));
+		const struct octave *octave = &octaves[i];
+		const double part = i > usual ? part_in_runs(octave, longest) : 1;
+
+		sums[i > usual] += octave->weighted * part;
+		weights[i > usual] += octave->weight;
+		squares[i > usual] += octave->squares;
+		/* What the longest one stands for, if it stands for as many as the others. */
+		if (i > usual && octave->weight > 0)
+			one = fmax(one, octave->weighted / worth(octave->weight, octave->squares) * part);
 	}
-	*ticks = sums[0] / counts[0];
-	*rare = fmax(sums[1] - one, 0) / (double)all;
+	*ticks = sums[0] / weights[0];
+	*rare = fmax(sums[1] - one, 0) / all;
 	*sum += sums[0];
-	*count += counts[0];
-	return (uint64_t)counts[1];
+	*count += weights[0];
+	return worth(weights[1], squares[1]);
 }
 
 static bool is_measured(const struct weights *weights, uint32_t function)
@@ -442,7 +520,7 @@ static void take_off_surplus(const struct weighing *weighing, struct weights *we
 
 int weighing_settle(struct weighing *weighing, struct weights *weights)
 {
-	double sum = 0, count = 0, *net = calloc((size_t)weighing->functions + 1, sizeof(*net));
+	double sum = 0, count = 0, rare_pieces = 0, *net = calloc((size_t)weighing->functions + 1, sizeof(*net));
 
 	weights->ticks = calloc((size_t)weighing->functions + 1, sizeof(*weights->ticks));
 	weights->rare = calloc((size_t)weighing->functions + 1, sizeof(*weights->rare));
@@ -450,10 +528,14 @@ int weighing_settle(struct weighing *weighing, struct weights *weights)
 		free(net);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i <= weighing->functions; i++)
-		if (weighing->pieces[i])
-			weights->rare_pieces += settle_function(weighing->pieces[i], weighing->longest_ticks,
-								&weights->ticks[i], &weights->rare[i], &sum, &count);
+	for (uint32_t i = 0; i <= weighing->functions; i++) {
+		if (!weighing->pieces[i])
+			continue;
+		weigh_octaves(weighing->pieces[i], weighing->untimed[i]);
+		rare_pieces += settle_function(weighing->pieces[i]->octaves, weighing->longest_ticks,
+					       &weights->ticks[i], &weights->rare[i], &sum, &count);
+	}
+	weights->rare_pieces = (uint64_t)(rare_pieces + 0.5);
 	weights->table = (struct record_weights){.ticks = weights->ticks,
 						 .rare = weights->rare,
 						 .count = weighing->functions,
@@ -480,5 +562,6 @@ void weighing_destroy(struct weighing *weighing)
 	free(weighing->runs);
 	free(weighing->pairs);
 	free(weighing->in_run);
+	free(weighing->untimed);
 	free(weighing);
 }

@@ -310,6 +310,52 @@ static void what_is_rare_has_to_be_seen_twice(void **state)
 	discard(&weights);
 }
 
+/* Times from a phase in which all calls have some say nothing of the calls that have none: these were in another phase.
+ */
+static void pieces_stand_for_those_around_them(void **state)
+{
+	struct weights weights;
+
+	(void)state;
+	for (unsigned phase = 0; phase < 10; phase++) {
+		for (unsigned i = 0; i < 200; i++)
+			timed_call(500, 5000);
+		for (unsigned i = 0; i < 20; i++) {
+			brief_calls(10, 20, 100);
+			timed_call(20, 100);
+			timed_call(20, 100);
+		}
+	}
+	weights = settled();
+	expect(weights.ticks[LEAF], 100);
+	expect(weights.ticks[CALLER], 20);
+	discard(&weights);
+}
+
+/* Of calls that are seldom timed each one with a time counts for more than of those that are timed more often. */
+static void pieces_weigh_as_many_as_they_stand_for(void **state)
+{
+	struct weights weights;
+
+	(void)state;
+	for (unsigned phase = 0; phase < 50; phase++) {
+		for (unsigned i = 0; i < 20; i++) {
+			brief_calls(2, 20, 300);
+			timed_call(20, 300);
+			timed_call(20, 300);
+		}
+		for (unsigned i = 0; i < 20; i++) {
+			brief_calls(18, 20, 100);
+			timed_call(20, 100);
+			timed_call(20, 100);
+		}
+	}
+	weights = settled();
+	/* One call without a time in ten takes 300. */
+	assert_true(weights.ticks[LEAF] > 110 && weights.ticks[LEAF] < 130);
+	discard(&weights);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +370,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(long_pieces_do_not_hide_the_surplus, begin, end),
 		cmocka_unit_test_setup_teardown(pairs_tell_of_functions_without_pieces, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_rare_has_to_be_seen_twice, begin, end),
+		cmocka_unit_test_setup_teardown(pieces_stand_for_those_around_them, begin, end),
+		cmocka_unit_test_setup_teardown(pieces_weigh_as_many_as_they_stand_for, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
