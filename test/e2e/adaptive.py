@@ -29,6 +29,7 @@ AT_ONCE = ["--time-small", "1000000"]  # as many functions as can be are brief f
 HISTORY = ["--mode", "overwrite", "-b", "16M"]  # room for all
 ADAPTIVE = ("--time", "adaptive")
 SPAN_NS = 200000  # twice the tick
+RECORDED_NS = 300  # what a call takes beside what it measures of itself
 LONG_NS = 2500000  # logged calls of 3 ms
 SLACK_NS = 3000  # what the line through the clock's samples may be off, and a handler's way in and out
 # An emulated clock's samples are taken by the program's agent, by system calls and reads that take microseconds there.
@@ -499,6 +500,23 @@ def leaves_attached(case):
         expect(finish(program.process) == 0 and program.printed() == f"ready {program.pid}\ndone\n", f"it printed {program.printed()!r}")
 
 
+def phases(case):
+    """What single calls take is told rightly of a function that is brief in one phase and has all its times in the next."""
+    case.need_native("clocks that are read in a few nanoseconds")
+    case.as_it_is = True
+    done = case.record([case.program("phases.c", flags=["-O2"]), "20", "20000", "300", "500", "20000"], ["-l", "phased", *ADAPTIVE, "--mode", "block"])
+    expect(done.status == 0, f"{done.status}: {done.stdout} {done.stderr}")
+    calls, _, p50, _, p99, longest = (int(word) for word in done.stdout.split())
+    (row,) = json.loads(case.run([case.tool, "report", "--json", "-i", case.trace_path]).stdout)["rows"]
+    expect(row["calls"] == calls and row["exact_calls"] < calls * 0.9, f"{row}, of {calls} calls")
+    for key, true in (("p50", p50), ("p99", p99), ("max", longest)):
+        told, error = row[f"{key}_ns"], row.get(f"{key}_error_ns", 0)
+        # A call takes some time outside of what it measures itself, and once a long one: another program's turn.
+        # Histograms are good to a 64th.
+        least, most = true * 31 / 32, true * 33 / 32 + RECORDED_NS
+        expect((told - error <= most or key == "max") and told + error >= least, f"{key} is {true} ns, and told to be {told} +- {error}: {row}")
+
+
 OTHERS = {name: test for module in (programs, language, jumps) for name, test in
           {**getattr(module, "CASES", {}), **getattr(module, "SINGLE", {})}.items()}
 
@@ -526,6 +544,7 @@ SINGLE = {
     "adaptive-leaves-jumps": leaves("jumps", "100", inner={("spin", "from_handler"): 50, ("run", "after"): 100, ("run", "spin"): 100}),
     "adaptive-leaves-ends": leaves("ends"),
     "adaptive-leaves-attached": leaves_attached,
+    "adaptive-phases": phases,
     "adaptive-switched": switched,
     "adaptive-switched-late": switched_late,
     **{f"adaptive-{name}": adapted(OTHERS[name]) for name in OTHERS},

@@ -217,7 +217,7 @@ def estimates(case):
     rows, text = {row["function"]: row for row in report["rows"]}, case.run([case.tool, "report", "-i", case.trace_path]).stdout
     expect(page.head["estimated"]["exact"] == sum(row["exact_calls"] for row in report["rows"]), f"{page.head['estimated']}")
     expect(page.head["estimated"]["exact"] < page.head["estimated"]["calls"], "all calls have their own times")
-    marked = {line.split()[-1]: "~" in line for line in text.splitlines() if line.split() and line.split()[-1] in rows}
+    marked = {line.split()[-1]: any(mark in line for mark in "~<>") for line in text.splitlines() if line.split() and line.split()[-1] in rows}
     expect(len(marked) > 3 and any(marked.values()), f"no row is an estimate: {text}")
     for name, row in page.table().items():  # long names are cut on both sides
         expect(name not in marked or bool(row["table.about"]) == marked[name], f"{name}: {row}, and {marked.get(name)} in the report")

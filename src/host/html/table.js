@@ -23,8 +23,7 @@ function makeRows(model) {
 	let at = 0;
 	columns["table.function"].forEach((fn, i) => {
 		const row = {fn, name: model.names[fn], buckets: [], about: {}};
-		["total", "self", "p50", "max"].forEach((key, bit) => row.about[key] = columns["table.about"][i] >> bit & 1);
-		row.about.p99 = row.about.min = row.about.p50;
+		["total", "self", "min", "p50", "p99", "max"].forEach((key, at) => row.about[key] = columns["table.about"][i] >> 2 * at & 3);
 		for (const key of ["calls", "unfinished", "total", "self", "sum", "min", "p50", "p99", "max"])
 			row[key] = columns["table." + key][i];
 		let bucket = 0;

@@ -21,9 +21,9 @@ function timeText(ns) {
 	return Math.round(ns) + " ns";
 }
 
-/* The same of what may be an estimate, as `replay` and `report` mark it. */
+/* The same of what may be an estimate, or a bound (2: at most, 3: at least), as `replay` and `report` mark it. */
 function aboutText(ns, about) {
-	return (about ? "~" : "") + timeText(ns);
+	return (about === 2 ? "<" : about === 3 ? ">" : about ? "~" : "") + timeText(ns);
 }
 
 function countText(count) {

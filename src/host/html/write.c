@@ -75,15 +75,30 @@ static void put_histogram(struct columns *columns, struct column *step, struct c
 	++*buckets;
 }
 
-/* A bit for each figure of the row that is an estimate: total, self, percentiles, max. */
-static uint64_t estimates_in(const struct report *report, const struct report_row *row)
+/* Two bits for each figure of the row: 0 it is exact, 1 an estimate, 2 it is at most what is told, 3 at least. */
+static uint64_t marks_in(const struct report *report, const struct report_row *row)
 {
-	static const enum report_column columns[] = {REPORT_TOTAL, REPORT_SELF, REPORT_P50, REPORT_MAX};
-	uint64_t bits = 0;
+	static const enum report_column columns[] = {REPORT_TOTAL, REPORT_SELF, REPORT_MIN,
+						     REPORT_P50,   REPORT_P99,	REPORT_MAX};
+	static const char marks[] = {'\0', '~', '<', '>'};
+	uint64_t bits = 0, ns;
 
-	for (unsigned i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
-		bits |= (uint64_t)report_is_estimated(report, row, columns[i]) << i;
+	for (unsigned i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		const char mark = report_mark(report, row, columns[i], &ns);
+
+		for (uint64_t k = 0; k < sizeof(marks); k++)
+			bits |= marks[k] == mark ? k << 2 * i : 0;
+	}
 	return bits;
+}
+
+/* The figure that the row's mark is of. */
+static uint64_t marked_ns(const struct report *report, const struct report_row *row, enum report_column column)
+{
+	uint64_t ns;
+
+	(void)report_mark(report, row, column, &ns);
+	return ns;
 }
 
 static void put_table(struct writer *writer)
@@ -110,11 +125,11 @@ static void put_table(struct writer *writer)
 		columns_put(columns, list[at++], row->self_ns);
 		columns_put(columns, list[at++], row->sum_ns);
 		columns_put(columns, list[at++], row->min_ns);
-		columns_put(columns, list[at++], row->p50_ns);
-		columns_put(columns, list[at++], row->p99_ns);
-		columns_put(columns, list[at++], row->max_ns);
+		columns_put(columns, list[at++], marked_ns(&writer->report, row, REPORT_P50));
+		columns_put(columns, list[at++], marked_ns(&writer->report, row, REPORT_P99));
+		columns_put(columns, list[at++], marked_ns(&writer->report, row, REPORT_MAX));
 		columns_put(columns, list[at++], buckets);
-		columns_put(columns, list[at++], estimates_in(&writer->report, row));
+		columns_put(columns, list[at++], marks_in(&writer->report, row));
 	}
 }
 

@@ -66,12 +66,14 @@ static void put_count(char cell[TIMETEXT_MAX], uint64_t count)
 static void put_value(const struct tui *tui, char cell[TIMETEXT_MAX], const struct report_row *row,
 		      enum report_column column)
 {
+	char text[REPORT_TIME_MAX];
+
 	if (column == REPORT_CALLS)
 		put_count(cell, row->calls);
 	else if (!report_has_value(row, column) || !tui->report.timed)
 		snprintf(cell, TIMETEXT_MAX, "-");
 	else
-		put_time(cell, report_value(row, column), report_is_estimated(&tui->report, row, column));
+		snprintf(cell, TIMETEXT_MAX, "%.31s", report_time_text(&tui->report, row, column, text));
 }
 
 static enum terminal_style style_of(double percent)

@@ -176,7 +176,7 @@ static void draw_help(struct terminal *terminal)
 		"q ^C ^Z     end; stop until fg",
 		"",
 		"Figures are those of calltap report and graph: total with callees, self without;",
-		"open calls count to the end; a recursion counts once; ~ is an estimate.",
+		"open calls count to the end; a recursion counts once; ~ is an estimate, < and > are bounds.",
 		"any key: back",
 	};
 

@@ -48,21 +48,33 @@ struct answer {
 	struct parts parts;
 	double weights[3]; /* of the parts */
 	double mean, spread, doubt;
-	bool any; /* some durations fit */
+	double of[2]; /* the sum of the weights, and of each duration times its weight */
+	bool any;     /* some durations fit */
 };
 
 #define CELL_BITS 47 /* of a double, below those that tell its cell: 32 cells have durations up to twice as long */
 #define RANKS	  64
 
+/* The function's calls as they come. */
+struct coming {
+	bool any;	     /* a call with an exact duration has come; */
+	uint64_t ns;	     /* the last one, */
+	uint64_t half_calls; /* and so many halves of estimated calls before it stand for it */
+	uint64_t untimed;    /* estimated calls since */
+};
+
 struct known {
-	struct histogram exact;
-	double sum;	   /* of the exact durations, which the histogram has to 1/64 */
-	double surplus_ns; /* what clock reads are of each */
-	double rough;	   /* what part of a duration the weights that share it out may be off */
-	uint64_t calls;	   /* with exact durations */
-	double given;	   /* what its calls got, in ticks, of loose ones */
-	double doubt;	   /* of what they got, so many times it may be another function's, or the reverse */
-	double loose;	   /* all loose ticks of the runs that its calls begin in */
+	struct coming coming;
+	struct histogram exact; /* of exact durations, in halves of the estimated calls that they stand for */
+	double sum, squares;	/* of these durations, which the histogram has to 1/64, and of the halves' squares */
+	double worth;		/* of each half call: so many calls with an exact duration */
+	double surplus_ns;	/* what clock reads are of each */
+	double per_exact;	/* estimated calls by exact durations */
+	double rough;		/* what part of a duration the weights that share it out may be off */
+	uint64_t untimed;	/* estimated calls */
+	double given;		/* what its calls got, in ticks, of loose ones */
+	double doubt;		/* of what they got, so many times it may be another function's, or the reverse */
+	double loose;		/* all loose ticks of the runs that its calls begin in */
 	struct step *steps;
 	uint32_t count;
 	/* Where searches begin: by cells of durations, from first_cell on, how many steps are below the cell; */
@@ -73,6 +85,9 @@ struct known {
 	double rank;		/* from 0 to 1, of the last duration that was drawn */
 	struct answer answer;	/* the last one: of neighbouring calls most have the same bounds */
 };
+
+#define LEAST_LEFT 8	/* of a duration at least one part in so many is left without what clock reads take */
+#define FAINT	   1e-9 /* a part of all that differences of sums do not tell from nothing */
 
 #define SURPLUS_ALIKE 8 /* what clock reads take is alike in all functions but for one part in so many */
 
@@ -165,24 +180,50 @@ static void note_loose(struct estimates *estimates, const struct call_closed *cl
 	note_run(estimates, closed, closed->exit_lo, closed->exit_hi, closed->exit_loose);
 }
 
+/* All that the last exact duration stands for is known. */
+static int settle_last(struct known *known, uint64_t half_calls)
+{
+	const struct coming *coming = &known->coming;
+	const uint64_t halves = coming->half_calls + half_calls;
+
+	if (!halves)
+		return 0;
+	known->sum += (double)halves * (double)coming->ns;
+	known->squares += (double)halves * (double)halves;
+	return histogram_add_many(&known->exact, coming->ns, halves);
+}
+
+/*
+ * An exact duration stands for the function's estimated calls around it: half of those since the one before, and half
+ * of those up to the next one.  So a phase in which all calls are timed says nothing of calls in other phases.
+ */
+static int note_exact(struct known *known, uint64_t ns)
+{
+	struct coming *coming = &known->coming;
+	const uint64_t untimed = coming->untimed;
+	int err = coming->any ? settle_last(known, untimed) : 0;
+
+	*coming = (struct coming){.any = true, .ns = ns, .half_calls = coming->any ? untimed : 2 * untimed};
+	return err;
+}
+
 static void note_call(void *ctx, struct walk *walk, const struct call_closed *closed)
 {
 	struct estimates *estimates = ctx;
 	const struct call_frame *frame = closed->frame;
-	uint64_t ns;
+	struct known *known;
 
 	if (frame->function >= estimates->count || !frame->enter_known || closed->how == CALL_OPEN ||
 	    closed->how == CALL_LOST)
 		return;
+	known = &estimates->functions[frame->function];
 	if (call_is_estimated(closed)) {
+		known->untimed++;
+		known->coming.untimed++;
 		note_loose(estimates, closed);
-		return;
-	}
-	ns = walk_running_ns(walk, closed);
-	estimates->functions[frame->function].sum += (double)ns;
-	estimates->functions[frame->function].calls++;
-	if (histogram_add(&estimates->functions[frame->function].exact, ns))
+	} else if (note_exact(known, walk_running_ns(walk, closed))) {
 		walk->error = -ENOMEM;
+	}
 }
 
 static const struct walk_ops noting = {.on_pop = note_call};
@@ -247,7 +288,11 @@ static int settle_function(struct known *known)
 	uint64_t least, count;
 	double sum = 0, scale;
 	struct sums sums = {{0}};
+	int err = known->coming.any ? settle_last(known, 2 * known->coming.untimed) : 0;
 
+	if (err)
+		return err;
+	known->worth = known->squares > 0 ? (double)known->exact.total / known->squares : 0;
 	for (uint32_t at = 0; histogram_next(&known->exact, &at, &least, &count); known->count++)
 		sum += (double)count * middle_of(least);
 	scale = sum > 0 ? known->sum / sum : 1;
@@ -266,6 +311,13 @@ static int settle_function(struct known *known)
 	return settle_searches(known);
 }
 
+/* So many exact durations of the function's are worth as much as those that it has, which stand for many calls or few.
+ */
+static double calls_known(const struct known *known)
+{
+	return known->count ? known->steps[known->count - 1].up_to.of[0] * known->worth : 0;
+}
+
 /*
  * What a function's part of the loose ticks may be off, for each that it got.  The parts are those that rare pieces
  * have, of which few may be known: the interval of Agresti and Coull for a part in so many.  And what its part of the
@@ -282,7 +334,8 @@ static void settle_runs(struct known *known, uint64_t rare_pieces)
 	} else if (known->given > 0) {
 		part = 1;
 	}
-	known->rough = (1 - part) / sqrt(known->calls ? (double)known->calls : 1);
+	known->per_exact = (double)known->untimed / larger(calls_known(known), 1);
+	known->rough = (1 - part) / sqrt(larger(calls_known(known), 1));
 }
 
 int estimates_create(struct estimates **out, const struct trace *trace, const struct view_filter *filter,
@@ -315,8 +368,8 @@ int estimates_create(struct estimates **out, const struct trace *trace, const st
 	trace_estimates(trace, &known);
 	for (uint32_t i = 0; !err && i < estimates->count; i++) {
 		estimates->functions[i].surplus_ns = known.surplus_ticks / estimates->ticks_per_ns;
-		settle_runs(&estimates->functions[i], known.rare_pieces);
 		err = settle_function(&estimates->functions[i]);
+		settle_runs(&estimates->functions[i], known.rare_pieces);
 	}
 	if (err) {
 		estimates_destroy(estimates);
@@ -438,24 +491,67 @@ static uint32_t step_at(const struct known *known, const struct fit *fit, unsign
 	return at;
 }
 
-/* A duration such that the ones drawn for many calls with such bounds are as those that fit. */
-static uint64_t draw(struct known *known)
+/* The duration up to which the ones that fit weigh more than rank. */
+static double duration_at(const struct known *known, double rank)
 {
 	const struct answer *answer = &known->answer;
 	const double *weights = answer->weights;
 	unsigned part = 0;
 	uint32_t first, end;
-	double rank;
 
-	known->rank += 0.6180339887498949; /* multiples of the golden ratio are spread evenly */
-	known->rank -= known->rank >= 1;
-	rank = known->rank * (weights[0] + weights[1] + weights[2]);
 	for (; part < 2 && rank >= weights[part]; part++)
 		rank -= weights[part];
 	first = answer->parts.from[part];
 	end = answer->parts.to[part] > first ? answer->parts.to[part] - 1 : first;
 	first = step_at(known, &answer->fit, part, first, end, rank);
-	return (uint64_t)known->steps[first < known->count ? first : known->count - 1].ns;
+	return known->steps[first < known->count ? first : known->count - 1].ns;
+}
+
+/* The sum of the weights of the durations that fit, up to a step, and of each one times its weight. */
+static void sums_up_to(const struct known *known, uint32_t step, double of[2])
+{
+	const struct answer *answer = &known->answer;
+
+	of[0] = of[1] = 0;
+	for (unsigned part = 0; part < 3; part++) {
+		const uint32_t from = answer->parts.from[part];
+		const uint32_t to = answer->parts.to[part] < step ? answer->parts.to[part] : step;
+		const struct line line = line_of(&answer->fit, part);
+
+		if (from >= to)
+			continue;
+		of[0] += weigh(line, sums_below(known, from), sums_below(known, to), 0);
+		of[1] += weigh(line, sums_below(known, from), sums_below(known, to), 1);
+	}
+}
+
+/*
+ * A duration such that the mean of the ones drawn for many calls is what they got, and that otherwise they are as those
+ * that fit.  So of these the ones up to what the call got, and the longer ones, each have the share that makes this
+ * mean: in a run that has no room for long calls there are none, and in one that has the room of many there are many.
+ */
+static double draw(struct known *known, double ns)
+{
+	const struct answer *answer = &known->answer;
+	const double mean = ns + known->surplus_ns;
+	double below[2], above[2], share, drawn;
+
+	known->rank += 0.6180339887498949; /* multiples of the golden ratio are spread evenly */
+	known->rank -= known->rank >= 1;
+	sums_up_to(known, steps_up_to(known, mean), below);
+	above[0] = answer->of[0] - below[0];
+	above[1] = answer->of[1] - below[1];
+	/* What no duration is as short as, or as long as, has none that is like it. */
+	if (below[0] < FAINT * answer->of[0] || above[0] < FAINT * answer->of[0])
+		return ns;
+	below[1] /= below[0];
+	above[1] /= above[0];
+	share = smaller(larger((above[1] - mean) / (above[1] - below[1]), 0), 1);
+	if (known->rank < share)
+		drawn = duration_at(known, known->rank / share * below[0]);
+	else
+		drawn = duration_at(known, below[0] + (known->rank - share) / (1 - share) * above[0]);
+	return larger(drawn - known->surplus_ns, drawn / LEAST_LEFT);
 }
 
 /* Add the durations of a part to sums of their powers 0 to 2, each weighted by how well it fits. */
@@ -485,7 +581,9 @@ static void answer_for(struct known *known, struct answer *answer)
 	add_part(known, answer, 0, of);
 	add_part(known, answer, 1, of);
 	add_part(known, answer, 2, of);
-	calls = of[0] / answer->fit.height;
+	answer->of[0] = of[0];
+	answer->of[1] = of[1];
+	calls = of[0] / answer->fit.height * known->worth;
 	answer->any = known->count && calls > 1e-3;
 	if (!answer->any)
 		return;
@@ -531,16 +629,18 @@ static bool mean_that_fits(struct known *known, struct estimate *estimate)
 {
 	const struct answer *answer = &known->answer;
 	const struct fit *fit = &answer->fit;
+	double drawn;
 
 	if (!answer->any)
 		return false;
 	/* Clocks were read in the exact ones, as in the pieces of which weights are made. */
-	estimate->other_ns = larger(answer->mean - known->surplus_ns, answer->mean / 8);
+	estimate->other_ns = larger(answer->mean - known->surplus_ns, answer->mean / LEAST_LEFT);
 	estimate->other_ns = smaller(larger(estimate->other_ns, fit->at[0]), fit->at[3]);
 	estimate->spread_ns = answer->spread;
 	estimate->doubt_ns = answer->doubt;
-	estimate->drawn_ns =
-		estimate_whole((double)draw(known) * (answer->mean > 0 ? estimate->ns / answer->mean : 1) + 0.5);
+	drawn = draw(known, estimate->ns);
+	estimate->said_ns = estimate_whole(duration_at(known, known->rank * answer->of[0]) + 0.5);
+	estimate->drawn_ns = estimate_whole(smaller(larger(drawn, fit->at[0]), fit->at[3]) + 0.5);
 	return true;
 }
 
@@ -565,7 +665,11 @@ void estimate_call(struct estimates *estimates, const struct walk *walk, const s
 
 	shown = (double)(closed->exit_ticks - closed->frame->enter_ticks) - (double)closed->away_ticks;
 	shown = smaller(larger(shown / estimates->ticks_per_ns, least), most);
-	*estimate = (struct estimate){.ns = shown, .other_ns = shown, .drawn_ns = estimate_whole(shown)};
+	*estimate = (struct estimate){.ns = shown,
+				      .other_ns = shown,
+				      .drawn_ns = estimate_whole(shown),
+				      .said_ns = estimate_whole(shown),
+				      .per_exact = known->per_exact};
 	if (least >= most / 2) {
 		/* A call that is long beside what is not known of it is anywhere between its bounds. */
 		estimate->spread_ns = larger(most - shown, shown - least) / sqrt(3);

@@ -15,9 +15,11 @@ struct estimates;
 struct estimate {
 	double ns;	   /* between the estimates of its ends */
 	uint64_t drawn_ns; /* for distributions: with the spread that exact durations have */
+	uint64_t said_ns;  /* for distributions: by the exact durations alone, whatever the call got */
 	double other_ns;   /* the mean of exact durations that the call can have; where there are none, `ns` */
 	double spread_ns;  /* standard deviation of the true duration around `ns`, if that is the right mean */
 	double loose_ns;   /* what the call got of time that may be its neighbours', and the reverse; as doubt_ns */
+	double per_exact;  /* so many estimated calls of the function one exact duration stands for */
 	double doubt_ns;   /* what the mean itself may be off, of all calls alike: in 95 of 100 cases no more */
 };
 

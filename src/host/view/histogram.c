@@ -60,6 +60,11 @@ static int cover(struct histogram *histogram, unsigned row)
 
 int histogram_add(struct histogram *histogram, uint64_t value)
 {
+	return histogram_add_many(histogram, value, 1);
+}
+
+int histogram_add_many(struct histogram *histogram, uint64_t value, uint64_t count)
+{
 	unsigned row = row_of(value);
 
 	if (row - histogram->first_row >= histogram->rows) {
@@ -68,8 +73,8 @@ int histogram_add(struct histogram *histogram, uint64_t value)
 		if (err)
 			return err;
 	}
-	histogram->counts[(row - histogram->first_row) * HISTOGRAM_SPLIT + bucket_of(value, row)]++;
-	histogram->total++;
+	histogram->counts[(row - histogram->first_row) * HISTOGRAM_SPLIT + bucket_of(value, row)] += count;
+	histogram->total += count;
 	return 0;
 }
 
@@ -92,16 +97,20 @@ int histogram_join(struct histogram *histogram, const struct histogram *other)
 
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned permille)
 {
-	uint64_t rest = histogram->total / 1000 * permille + (histogram->total % 1000 * permille + 999) / 1000;
+	uint64_t rank = histogram->total / 1000 * permille + (histogram->total % 1000 * permille + 999) / 1000;
+
+	return histogram_at(histogram, rank ? rank : 1);
+}
+
+uint64_t histogram_at(const struct histogram *histogram, uint64_t rank)
+{
 	size_t buckets = (size_t)histogram->rows * HISTOGRAM_SPLIT;
 
-	if (!rest)
-		rest = 1;
 	for (size_t i = 0; i < buckets; i++) {
-		if (histogram->counts[i] >= rest)
+		if (histogram->counts[i] >= rank)
 			return middle_of(histogram->first_row + (unsigned)(i / HISTOGRAM_SPLIT),
 					 (unsigned)(i % HISTOGRAM_SPLIT));
-		rest -= histogram->counts[i];
+		rank -= histogram->counts[i];
 	}
 	return 0;
 }

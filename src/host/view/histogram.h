@@ -22,10 +22,13 @@ struct histogram {
 
 /* 0, or -ENOMEM (the value is not counted then). */
 int histogram_add(struct histogram *histogram, uint64_t value) __attribute__((warn_unused_result));
+int histogram_add_many(struct histogram *histogram, uint64_t value, uint64_t count) __attribute__((warn_unused_result));
 /* Add all that another one has counted; 0, or -ENOMEM (nothing is added then). */
 int histogram_join(struct histogram *histogram, const struct histogram *other) __attribute__((warn_unused_result));
 /* The value that permille of 1000 values do not exceed; 0 when empty. */
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned permille);
+/* The value that so many values do not exceed, at least 1; 0 when there are not as many. */
+uint64_t histogram_at(const struct histogram *histogram, uint64_t rank);
 /* The least value such that at most `count` of the values are as great, by whole buckets; 0 when there are no more. */
 uint64_t histogram_floor(const struct histogram *histogram, uint64_t count);
 /* The next bucket with values, from *at = 0 on: its least value and how many are in it; false past the last one. */

@@ -138,12 +138,20 @@ static bool is_unfinished(const struct call_closed *closed)
 	return !closed->frame->enter_known || closed->how == CALL_OPEN || closed->how == CALL_LOST;
 }
 
+/* A bound of a call's duration, without the time that its thread was on other stacks. */
+static uint64_t sure_ns(const struct walk *walk, uint64_t ticks, uint64_t away)
+{
+	if (ticks == UINT64_MAX)
+		return UINT64_MAX;
+	return ticks > away ? trace_duration_ns(walk->trace, ticks - away) : 0;
+}
+
 /* Add a finished call to what the row has of single calls. */
 static void add_single(struct counter *counter, struct report_row *row, struct walk *walk,
 		       const struct call_closed *closed, uint64_t ns)
 {
 	bool estimated = counter->estimates && call_is_estimated(closed);
-	uint64_t single = estimated ? counter->estimate.drawn_ns : ns, least = ns;
+	uint64_t single = estimated ? counter->estimate.drawn_ns : ns, least = ns, most = ns;
 
 	counter->report->estimated |= estimated;
 	if (estimated && counter->options->exact_only)
@@ -151,15 +159,20 @@ static void add_single(struct counter *counter, struct report_row *row, struct w
 	if (!row->histogram.total || single < row->min_ns)
 		row->min_ns = single;
 	if (estimated) {
-		const uint64_t sure = call_least_ticks(closed);
-
-		least = sure ? trace_duration_ns(walk->trace, sure) : 0;
+		least = sure_ns(walk, call_least_ticks(closed), closed->away_ticks);
+		most = sure_ns(walk, call_most_ticks(closed), closed->away_ticks);
 		row->shown_max_ns = ns > row->shown_max_ns ? ns : row->shown_max_ns;
 	}
 	/* That long a call has been there for sure. */
 	if (least > row->max_ns)
 		row->max_ns = least;
+	if (most > row->most_ns)
+		row->most_ns = most;
 	if (histogram_add(&row->histogram, single))
+		walk->error = -ENOMEM;
+	if (counter->estimates && !counter->options->exact_only &&
+	    (histogram_add(&row->least, least) || histogram_add(&row->most, most) ||
+	     histogram_add(&row->said, estimated ? counter->estimate.said_ns : ns)))
 		walk->error = -ENOMEM;
 }
 
@@ -190,6 +203,7 @@ static bool add_to_row(struct counter *counter, struct report_row *row, struct w
 	row->sum_ns += ns;
 	if (estimated) {
 		estimate_call(counter->estimates, walk, closed, &counter->estimate);
+		row->per_exact += counter->estimate.per_exact;
 		if (outermost)
 			add_errors(row, &counter->estimate);
 	} else {
@@ -417,6 +431,9 @@ int report_add_row(struct report_row *to, const struct report_row *from)
 		to->min_ns = from->min_ns;
 	if (from->max_ns > to->max_ns)
 		to->max_ns = from->max_ns;
+	if (from->most_ns > to->most_ns)
+		to->most_ns = from->most_ns;
+	to->per_exact += from->per_exact;
 	to->calls += from->calls;
 	to->measured += from->measured;
 	to->exact += from->exact;
@@ -429,12 +446,16 @@ int report_add_row(struct report_row *to, const struct report_row *from)
 	to->sum_ns += from->sum_ns;
 	to->self_ns += from->self_ns;
 	to->unfinished += from->unfinished;
+	if (histogram_join(&to->least, &from->least) || histogram_join(&to->most, &from->most) ||
+	    histogram_join(&to->said, &from->said))
+		return -ENOMEM;
 	return histogram_join(&to->histogram, &from->histogram);
 }
 
 static void settle_estimates(struct report_row *row)
 {
-	row->max_estimated = !row->exact && row->shown_max_ns > row->max_ns;
+	/* Where nothing is sure there is what was placed. */
+	row->max_estimated = !row->max_ns && row->shown_max_ns;
 	if (row->max_estimated)
 		row->max_ns = row->shown_max_ns;
 	/* Some call took as long as they do on average. */
@@ -459,6 +480,8 @@ static void keep_called(struct report *report, struct counter *counter, enum rep
 		settle_estimates(row);
 		row->p50_ns = report_percentile(row, 500);
 		row->p99_ns = report_percentile(row, 990);
+		row->p50_ns = report_range(row, REPORT_P50).ns;
+		row->p99_ns = report_range(row, REPORT_P99).ns;
 		report->whole_ns += row->self_ns;
 		counter->rows[kept++] = *row;
 	}
@@ -581,8 +604,12 @@ int report_run(struct report *report, const struct trace *trace, const struct vi
 
 void report_clear(struct report *report)
 {
-	for (uint32_t i = 0; i < report->row_count; i++)
+	for (uint32_t i = 0; i < report->row_count; i++) {
 		histogram_clear(&report->rows[i].histogram);
+		histogram_clear(&report->rows[i].least);
+		histogram_clear(&report->rows[i].most);
+		histogram_clear(&report->rows[i].said);
+	}
 	free(report->rows);
 	names_destroy(report->names);
 	memset(report, 0, sizeof(*report));

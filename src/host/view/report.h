@@ -6,12 +6,16 @@
 #ifndef HOST_VIEW_REPORT_H
 #define HOST_VIEW_REPORT_H
 
+#include <host/text.h>
+
 #include "by_value.h"
 #include "estimate.h"
 #include "histogram.h"
 #include "names.h"
 #include "out.h"
 #include "walk.h"
+
+#define REPORT_TIME_MAX (TIMETEXT_MAX + 1)
 
 enum report_by { REPORT_BY_FUNCTION, REPORT_BY_OBJECT, REPORT_BY_THREAD, REPORT_BY_VALUE };
 
@@ -61,11 +65,21 @@ struct report_row {
 	uint64_t shown_max_ns;			/* of calls without exact durations */
 	uint64_t min_ns,
 		max_ns;	     /* of calls with an exact duration, and of others by what is sure: theirs is at least */
-	bool max_estimated;  /* max_ns is an estimate */
+	uint64_t most_ns;    /* no call took longer: by the bounds of those without exact durations */
+	bool max_estimated;  /* max_ns is an estimate; else, if most_ns is more, some call took at least as long */
+	double per_exact;    /* of each estimated call, how many such calls one exact duration stands for */
 	uint64_t unfinished; /* calls that are open at the end, whose exit was lost, or whose entry is not known */
 	uint64_t p50_ns, p99_ns; /* filled in by report_run() */
 	bool alike;		 /* a function of another object has a row of the same name */
 	struct histogram histogram;
+	/* Where there are estimates: the bounds of all durations, and what exact ones alone say of the others. */
+	struct histogram least, most, said;
+};
+
+/* What is known of a figure: it is `ns`, or in 95 of 100 cases not outside of low and high. */
+struct report_range {
+	uint64_t ns, low, high; /* all alike: the figure is exact */
+	bool at_least;		/* low is sure, and ns is low */
 };
 
 struct report {
@@ -111,6 +125,18 @@ uint64_t report_exact_avg_ns(const struct report_row *row);
 /* What total_ns may be off because of estimates, in 95 of 100 cases no more (doc/design/estimates.md); 0: it is exact.
  */
 uint64_t report_error_ns(const struct report_row *row);
+/* A row's p50, p99 or max: what is known of it. */
+struct report_range report_range(const struct report_row *row, enum report_column column);
+/* The most that the figure is off. */
+uint64_t report_range_error(const struct report_range *range);
+/*
+ * The mark of a time of the row, and in *ns what it is of: ~ an estimate, < and > where no more is known than that the
+ * time is not above *ns, or not below; NUL: it is exact.
+ */
+char report_mark(const struct report *report, const struct report_row *row, enum report_column column, uint64_t *ns);
+/* The time with its mark. */
+const char *report_time_text(const struct report *report, const struct report_row *row, enum report_column column,
+			     char text[REPORT_TIME_MAX]);
 /* A percentile of the row: the middle of a histogram's bucket, but within the durations that were seen. */
 uint64_t report_percentile(const struct report_row *row, unsigned permille);
 /* Add what another row of the same name counted; both are of the same order of percentiles.  0, or -ENOMEM. */

@@ -136,15 +136,13 @@ static void print_error(const struct report_row *row, struct out *out)
 static void print_times(const struct report *report, const struct report_row *row, const struct shape *shape,
 			struct out *out)
 {
-	char text[TIMETEXT_MAX + 1] = "~";
+	char text[REPORT_TIME_MAX];
 
 	for (size_t i = 1; i < NUMBERS; i++) {
-		timetext(report_value(row, numbers[i]), text + 1);
 		if (shape->shown[numbers[i]])
 			out_column(out,
-				   report_has_value(row, numbers[i])
-					   ? text + !report_is_estimated(report, row, numbers[i])
-					   : "-",
+				   report_has_value(row, numbers[i]) ? report_time_text(report, row, numbers[i], text)
+								     : "-",
 				   COLUMN_WIDTH, true);
 		if (shape->percent && numbers[i] == REPORT_SELF)
 			print_percent(report, row, out);
@@ -255,6 +253,17 @@ static void print_table(const struct report *report, const struct report_options
 			   timetext(report->wait_ns, text));
 }
 
+/* What a figure of single calls may be off; null where nothing bounds it. */
+static void error_json(const struct report_row *row, enum report_column column, const char *key, struct json *json)
+{
+	const struct report_range range = report_range(row, column);
+
+	if (range.high == UINT64_MAX)
+		json_key_string(json, key, NULL);
+	else
+		json_key_u64(json, key, report_range_error(&range));
+}
+
 static void row_json(const struct report *report, const struct report_row *row, struct json *json)
 {
 	static const char *const keys[] = {"function", "object", "thread", "call"};
@@ -293,6 +302,9 @@ static void row_json(const struct report *report, const struct report_row *row, 
 		if (report->estimated) {
 			json_key_u64(json, "exact_calls", row->exact);
 			json_key_u64(json, "total_error_ns", report_error_ns(row));
+			error_json(row, REPORT_P50, "p50_error_ns", json);
+			error_json(row, REPORT_P99, "p99_error_ns", json);
+			error_json(row, REPORT_MAX, "max_error_ns", json);
 		}
 	}
 	json_object_end(json);

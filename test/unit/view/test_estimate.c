@@ -27,7 +27,7 @@ struct program {
 struct run {
 	struct maker maker;
 	uint64_t seed, now, tick, number, part_ticks, due, records;
-	bool again, half;
+	bool again, half, all_timed;
 	bool exact[FUNCTIONS];
 	uint64_t since[FUNCTIONS], total[FUNCTIONS];
 	uint64_t words[SUB_WORDS];
@@ -89,8 +89,7 @@ static void put(struct run *run, bool entry, uint32_t function)
 		run->again = !run->again && !dice(run, 4);
 		run->due = 1 + dice(run, 2 * SAMPLE);
 	}
-	if (!entry)
-		timed |= run->exact[function];
+	timed |= entry ? run->all_timed : run->exact[function];
 	if (run->used + 4 > SUB_WORDS)
 		flush(run);
 	if (!run->used) {
@@ -143,10 +142,23 @@ static void put_head(struct maker *maker)
 	assert_int_equal(trace_writer_chunk(maker->writer, CALLTAP_CHUNK_TICKS, &ticks, sizeof(ticks)), 0);
 }
 
-static void record(struct run *run, const struct program *program, uint64_t seed)
+static void begin(struct run *run, uint64_t seed)
 {
 	*run = (struct run){.seed = seed * UINT64_C(0x9e3779b97f4a7c15), .now = 10 * TICK, .due = 40};
 	put_head(&run->maker);
+}
+
+static void end(struct run *run)
+{
+	flush(run);
+	put_clock(&run->maker, run->now + 1);
+	maker_end(&run->maker, run->records);
+	maker_close(&run->maker);
+}
+
+static void record(struct run *run, const struct program *program, uint64_t seed)
+{
+	begin(run, seed);
 	for (uint32_t call = 0; call < program->calls; call++) {
 		if (!program->nested) {
 			call_leaf(run, program, call);
@@ -159,10 +171,7 @@ static void record(struct run *run, const struct program *program, uint64_t seed
 		put(run, false, OUTER);
 		run->now += 6;
 	}
-	flush(run);
-	put_clock(&run->maker, run->now + 1);
-	maker_end(&run->maker, run->records);
-	maker_close(&run->maker);
+	end(run);
 }
 
 struct covered {
@@ -244,10 +253,124 @@ static void totals_are_as_near_as_they_are_said_to_be(void **state)
 		cover(&programs[i]);
 }
 
+/* A program in phases: calls are short in one and long in the next.  The recorder notices either after some calls. */
+struct phases {
+	const char *name;
+	uint32_t count, calls[2], ns[2], noticed[2];
+	double worth; /* p99 is said to be no farther off than so much of it, in the middle */
+};
+
+enum { PHASE_CALLS_MAX = 1 << 18 };
+
+struct durations {
+	uint64_t list[PHASE_CALLS_MAX];
+	size_t count;
+};
+
+static void record_phases(struct run *run, const struct phases *phases, uint64_t seed, struct durations *durations)
+{
+	durations->count = 0;
+	begin(run, seed);
+	for (uint32_t phase = 0; phase < phases->count; phase++) {
+		const bool is_long = phase % 2;
+
+		for (uint32_t call = 0; call < phases->calls[is_long]; call++) {
+			const uint64_t before = run->total[LEAF];
+
+			run->all_timed = is_long == (call >= phases->noticed[is_long]);
+			put(run, true, LEAF);
+			run->now += phases->ns[is_long] + dice(run, phases->ns[is_long] / 16);
+			put(run, false, LEAF);
+			run->now += 6;
+			assert_true(durations->count < PHASE_CALLS_MAX);
+			durations->list[durations->count++] = run->total[LEAF] - before;
+		}
+	}
+	end(run);
+}
+
+static int compare_durations(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+struct told {
+	unsigned held[2]; /* of p50 and p99 */
+	double errors[RUNS];
+};
+
+/* A percentile's bucket has a 64th on either side of what is told. */
+static bool holds(const struct report_range *range, uint64_t truth)
+{
+	return truth + truth / 32 >= range->low && truth <= range->high + range->high / 32;
+}
+
+static void look_at_phases(const struct run *run, struct durations *durations, struct told *told, unsigned at)
+{
+	const struct view_filter filter = {.to_ns = UINT64_MAX};
+	const struct report_options options = {.size = sizeof(options)};
+	const size_t count = durations->count;
+	struct report_range ranges[3];
+	struct report report;
+	struct trace *trace;
+
+	qsort(durations->list, count, sizeof(durations->list[0]), compare_durations);
+	assert_int_equal(trace_open(&trace, run->maker.path, NULL), 0);
+	assert_int_equal(report_run(&report, trace, &filter, &options, NULL), 0);
+	assert_int_equal(report.row_count, 1);
+	ranges[0] = report_range(&report.rows[0], REPORT_P50);
+	ranges[1] = report_range(&report.rows[0], REPORT_P99);
+	ranges[2] = report_range(&report.rows[0], REPORT_MAX);
+	told->held[0] += holds(&ranges[0], durations->list[(count + 1) / 2 - 1]);
+	told->held[1] += holds(&ranges[1], durations->list[(count * 99 + 99) / 100 - 1]);
+	told->errors[at] = (double)report_range_error(&ranges[1]) / (double)ranges[1].ns;
+	assert_true(ranges[2].low <= durations->list[count - 1] && durations->list[count - 1] <= ranges[2].high);
+	report_clear(&report);
+	trace_close(trace);
+}
+
+static void percentiles_are_of_all_phases(void **state)
+{
+	static const struct phases programs[] = {
+		{"one call in 31 is long", 20, {12000, 400}, {800, 20000}, {300, 60}, 0.3},
+		{"one in 31, noticed late", 20, {12000, 400}, {800, 20000}, {2000, 300}, 0.5},
+		{"two in three are long", 40, {1000, 2000}, {300, 20000}, {500, 300}, 0.2},
+		{"one in 300 is long", 20, {12000, 40}, {300, 20000}, {300, 30}, 0.3},
+		{"as many are long as p99 leaves out", 20, {12000, 121}, {800, 20000}, {300, 60}, 30},
+		{"all alike", 2, {60000, 60000}, {300, 300}, {0, 60000}, 0.1},
+	};
+	struct durations *durations = malloc(sizeof(*durations));
+	struct run *run = malloc(sizeof(*run));
+
+	(void)state;
+	assert_true(run && durations);
+	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
+		struct told told;
+
+		memset(&told, 0, sizeof(told));
+		for (unsigned at = 0; at < RUNS; at++) {
+			record_phases(run, &programs[i], at + 1, durations);
+			look_at_phases(run, durations, &told, at);
+			maker_remove(&run->maker);
+		}
+		qsort(told.errors, RUNS, sizeof(double), compare_widths);
+		print_message(
+			"%s: p50 and p99 of %u and %u of %u runs are as far off as told; p99's error is %.1f %%\n",
+			programs[i].name, told.held[0], told.held[1], RUNS, 100 * told.errors[RUNS / 2]);
+		assert_true(told.held[0] >= RUNS * 0.9 && told.held[1] >= RUNS * 0.9);
+		assert_true(told.errors[RUNS / 2] <= programs[i].worth);
+	}
+	free(run);
+	free(durations);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(totals_are_as_near_as_they_are_said_to_be),
+		cmocka_unit_test(percentiles_are_of_all_phases),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,6 +93,25 @@ static void joined_histograms_have_all_values(void **state)
 	histogram_clear(&all);
 }
 
+static void many_values_are_as_each_of_them(void **state)
+{
+	struct histogram many = {0}, each = {0};
+
+	for (uint64_t value = 1; value < 1000000; value *= 3) {
+		assert_int_equal(histogram_add_many(&many, value, value % 7), 0);
+		for (uint64_t i = 0; i < value % 7; i++)
+			assert_int_equal(histogram_add(&each, value), 0);
+	}
+	assert_int_equal(many.total, each.total);
+	for (uint64_t rank = 1; rank <= each.total; rank++)
+		assert_int_equal(histogram_at(&many, rank), histogram_at(&each, rank));
+	assert_int_equal(histogram_at(&many, 1), 1);
+	assert_int_equal(histogram_at(&many, many.total), histogram_percentile(&many, 1000));
+	assert_int_equal(histogram_at(&many, many.total + 1), 0);
+	histogram_clear(&many);
+	histogram_clear(&each);
+}
+
 static void an_empty_histogram_answers_zero(void **state)
 {
 	struct histogram histogram = {0};
@@ -170,6 +189,7 @@ int main(void)
 		cmocka_unit_test(every_value_is_answered_within_two_percent),
 		cmocka_unit_test(percentiles_match_a_sorted_list),
 		cmocka_unit_test(joined_histograms_have_all_values),
+		cmocka_unit_test(many_values_are_as_each_of_them),
 		cmocka_unit_test(an_empty_histogram_answers_zero),
 		cmocka_unit_test(buckets_and_floors_match_a_sorted_list),
 		cmocka_unit_test(open_calls_are_counted_per_thread_and_row),
