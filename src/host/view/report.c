@@ -138,42 +138,66 @@ static bool is_unfinished(const struct call_closed *closed)
 	return !closed->frame->enter_known || closed->how == CALL_OPEN || closed->how == CALL_LOST;
 }
 
-/* A bound of a call's duration, without the time that its thread was on other stacks. */
-static uint64_t sure_ns(const struct walk *walk, uint64_t ticks, uint64_t away)
+/* Count the calls that have the bound. */
+static int settle_bound(const struct trace *trace, struct histogram *histogram, const struct report_bound *bound,
+			uint64_t *greatest_ns)
 {
-	if (ticks == UINT64_MAX)
-		return UINT64_MAX;
-	return ticks > away ? trace_duration_ns(walk->trace, ticks - away) : 0;
+	const uint64_t ns = bound->ticks == UINT64_MAX ? UINT64_MAX : trace_duration_ns(trace, bound->ticks);
+
+	if (!bound->calls)
+		return 0;
+	*greatest_ns = ns > *greatest_ns ? ns : *greatest_ns;
+	return histogram_add_many(histogram, ns, bound->calls);
+}
+
+/* Note a bound of a call's duration, without the time that its thread was on other stacks. */
+static inline int add_bound(const struct trace *trace, struct histogram *histogram, struct report_bound *bound,
+			    uint64_t *greatest_ns, uint64_t ticks, uint64_t away)
+{
+	int err = 0;
+
+	if (ticks != UINT64_MAX)
+		ticks = ticks > away ? ticks - away : 0;
+	if (ticks != bound->ticks) {
+		err = settle_bound(trace, histogram, bound, greatest_ns);
+		*bound = (struct report_bound){.ticks = ticks};
+	}
+	bound->calls++;
+	return err;
+}
+
+static int add_estimated(struct counter *counter, struct report_row *row, const struct walk *walk,
+			 const struct call_closed *closed, uint64_t ns)
+{
+	int err = add_bound(walk->trace, &row->least, &row->least_run, &row->max_ns, call_least_ticks(closed),
+			    closed->away_ticks);
+
+	if (!err)
+		err = add_bound(walk->trace, &row->most, &row->most_run, &row->most_ns, call_most_ticks(closed),
+				closed->away_ticks);
+	if (!err)
+		err = histogram_add(&row->said, counter->estimate.said_ns);
+	row->shown_max_ns = ns > row->shown_max_ns ? ns : row->shown_max_ns;
+	return err ? err : histogram_add(&row->drawn, counter->estimate.drawn_ns);
 }
 
 /* Add a finished call to what the row has of single calls. */
 static void add_single(struct counter *counter, struct report_row *row, struct walk *walk,
 		       const struct call_closed *closed, uint64_t ns)
 {
-	bool estimated = counter->estimates && call_is_estimated(closed);
-	uint64_t single = estimated ? counter->estimate.drawn_ns : ns, least = ns, most = ns;
+	const bool estimated = counter->estimates && call_is_estimated(closed);
+	const uint64_t single = estimated ? counter->estimate.drawn_ns : ns;
+	int err;
 
 	counter->report->estimated |= estimated;
 	if (estimated && counter->options->exact_only)
 		return;
-	if (!row->histogram.total || single < row->min_ns)
+	if (!(row->histogram.total + row->drawn.total) || single < row->min_ns)
 		row->min_ns = single;
-	if (estimated) {
-		least = sure_ns(walk, call_least_ticks(closed), closed->away_ticks);
-		most = sure_ns(walk, call_most_ticks(closed), closed->away_ticks);
-		row->shown_max_ns = ns > row->shown_max_ns ? ns : row->shown_max_ns;
-	}
-	/* That long a call has been there for sure. */
-	if (least > row->max_ns)
-		row->max_ns = least;
-	if (most > row->most_ns)
-		row->most_ns = most;
-	if (histogram_add(&row->histogram, single))
-		walk->error = -ENOMEM;
-	if (counter->estimates && !counter->options->exact_only &&
-	    (histogram_add(&row->least, least) || histogram_add(&row->most, most) ||
-	     histogram_add(&row->said, estimated ? counter->estimate.said_ns : ns)))
-		walk->error = -ENOMEM;
+	if (!estimated && ns > row->max_ns)
+		row->max_ns = ns;
+	err = estimated ? add_estimated(counter, row, walk, closed, ns) : histogram_add(&row->histogram, ns);
+	walk->error = err ? err : walk->error;
 }
 
 static void add_errors(struct report_row *row, const struct estimate *estimate)
@@ -452,6 +476,24 @@ int report_add_row(struct report_row *to, const struct report_row *from)
 	return histogram_join(&to->histogram, &from->histogram);
 }
 
+/* Exact durations are their own bounds, and are in all of the row's histograms. */
+static int join_exact(const struct trace *trace, struct report_row *row)
+{
+	struct histogram *const others[] = {&row->least, &row->most, &row->said};
+	int err;
+
+	row->most_ns = row->max_ns > row->most_ns ? row->max_ns : row->most_ns;
+	err = settle_bound(trace, &row->least, &row->least_run, &row->max_ns);
+	if (!err)
+		err = settle_bound(trace, &row->most, &row->most_run, &row->most_ns);
+	for (unsigned i = 0; !err && row->drawn.total && i < sizeof(others) / sizeof(*others); i++)
+		err = histogram_join(others[i], &row->histogram);
+	if (!err)
+		err = histogram_join(&row->histogram, &row->drawn);
+	histogram_clear(&row->drawn);
+	return err;
+}
+
 static void settle_estimates(struct report_row *row)
 {
 	/* Where nothing is sure there is what was placed. */
@@ -467,9 +509,10 @@ static void settle_estimates(struct report_row *row)
 		row->min_ns = row->max_ns;
 }
 
-static void keep_called(struct report *report, struct counter *counter, enum report_column sort)
+static int keep_called(struct report *report, struct counter *counter, enum report_column sort)
 {
 	uint32_t kept = 0;
+	int err = 0;
 
 	for (uint32_t i = 0; i <= counter->keys; i++) {
 		struct report_row *row = &counter->rows[i];
@@ -477,6 +520,7 @@ static void keep_called(struct report *report, struct counter *counter, enum rep
 		if (!row->calls && !row->unfinished)
 			continue;
 		row->key = i < counter->keys ? i : TRACE_NONE;
+		err = err ? err : join_exact(report->trace, row);
 		settle_estimates(row);
 		row->p50_ns = report_percentile(row, 500);
 		row->p99_ns = report_percentile(row, 990);
@@ -488,6 +532,7 @@ static void keep_called(struct report *report, struct counter *counter, enum rep
 	report->rows = counter->rows;
 	report->row_count = kept;
 	report_sort(report, sort);
+	return err;
 }
 
 static uint32_t object_of(const struct report *report, const struct report_row *row)
@@ -564,7 +609,7 @@ int report_run(struct report *report, const struct trace *trace, const struct vi
 	const bool valued = options->by == REPORT_BY_VALUE;
 	struct view_filter of_function = *filter;
 	struct walk walk;
-	int err;
+	int err, kept;
 
 	memset(report, 0, sizeof(*report));
 	report->trace = trace;
@@ -592,12 +637,12 @@ int report_run(struct report *report, const struct trace *trace, const struct vi
 				       report->value->function, report->value->name, report->value->function);
 	active_clear(&counter.active);
 	estimates_destroy(counter.estimates);
-	keep_called(report, &counter, options->sort);
+	kept = keep_called(report, &counter, options->sort);
 	count_untold(report, filter);
 	report->timed = counter.calls_timed || !counter.calls_untimed;
 	report->damages = walk.damages;
 	report->damage = walk.damage;
-	if (!err && note_alike(report))
+	if (!err && (kept || note_alike(report)))
 		err = calltap_diag_set(diag, -ENOMEM, "out of memory for the table of functions");
 	return err;
 }
@@ -609,6 +654,7 @@ void report_clear(struct report *report)
 		histogram_clear(&report->rows[i].least);
 		histogram_clear(&report->rows[i].most);
 		histogram_clear(&report->rows[i].said);
+		histogram_clear(&report->rows[i].drawn);
 	}
 	free(report->rows);
 	names_destroy(report->names);

@@ -52,6 +52,11 @@ struct report_options {
 	void *ctx;
 };
 
+/* A bound of neighbouring calls, of which most have the same one. */
+struct report_bound {
+	uint64_t ticks, calls;
+};
+
 struct report_row {
 	uint32_t key;	   /* function, object, thread, or a row of values */
 	uint64_t calls;	   /* finished calls */
@@ -74,6 +79,9 @@ struct report_row {
 	struct histogram histogram;
 	/* Where there are estimates: the bounds of all durations, and what exact ones alone say of the others. */
 	struct histogram least, most, said;
+	/* Meanwhile `histogram`, and those three, have no more than the exact durations, and estimated ones. */
+	struct histogram drawn;
+	struct report_bound least_run, most_run;
 };
 
 /* What is known of a figure: it is `ns`, or in 95 of 100 cases not outside of low and high. */
