@@ -118,6 +118,18 @@ def check_progress_is_told_on_a_terminal_and_taken_away(bench):
     assert not quiet.stderr, quiet.stderr
 
 
+def check_progress_of_estimates_goes_up_once(bench):
+    """A report with estimates reads its trace three times: once for times, which has a word of its own."""
+    bench.generate("many-brief", "--records", "400000", "--threads", "2", "--functions", "60", "--seed", "7", "--brief", "1000")
+    text = said(bench, "report", "-i", "many-brief", CALLTAP_PROGRESS_DELAY="0")
+    assert "\rcalltap: reading times: 0 %" in text, text
+    parts = [int(part) for part in re.findall(r"calltap: reading: (\d+) %", text)]
+    assert parts == sorted(parts) and parts[0] == 0 and 50 in parts, f"{parts}: {text}"
+    piped = subprocess.run([bench.calltap, "report", "-i", "many-brief"], cwd=bench.folder, env=bench.environment | {"CALLTAP_PROGRESS_DELAY": "0"},
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, timeout=60)
+    assert not piped.stderr, piped.stderr
+
+
 def check_progress_goes_before_the_text_comes(bench):
     for options in ((), ("--no-pager",)):
         text = on_terminal(bench, "report", "-i", "small", *options, CALLTAP_PROGRESS_DELAY="0", PAGER="sed s/^/P/", NO_COLOR="1")

@@ -350,6 +350,7 @@ int estimates_create(struct estimates **out, const struct trace *trace, const st
 
 	*out = NULL;
 	whole.to_ns = UINT64_MAX;
+	whole.passes = ESTIMATES_PASSES;
 	trace_estimates(trace, &known);
 	if (!known.any)
 		return 0;

@@ -23,6 +23,8 @@ struct estimate {
 	double doubt_ns;   /* what the mean itself may be off, of all calls alike: in 95 of 100 cases no more */
 };
 
+#define ESTIMATES_PASSES 2 /* over a trace with estimates: this one, and the one that uses them */
+
 /* *out: NULL when all records of the trace have times. */
 int estimates_create(struct estimates **out, const struct trace *trace, const struct view_filter *filter,
 		     struct calltap_diag *diag) __attribute__((warn_unused_result));

@@ -22,6 +22,7 @@ void headway_start(struct headway *headway)
 
 	memset(headway, 0, sizeof(*headway));
 	headway->on = isatty(STDERR_FILENO);
+	headway->passes = 1;
 	headway->start_ns = now_ns();
 	headway->delay_ns = end && end != delay && seconds >= 0 && seconds < 1e6 ? (uint64_t)(seconds * 1e9) : DELAY_NS;
 }
@@ -34,13 +35,20 @@ static void write_line(struct headway *headway, const char *text)
 	headway->shown = *text != '\0';
 }
 
-static void tell(struct headway *headway, uint64_t now)
+static double part_of(const struct headway *headway)
 {
 	double part = headway->total ? (double)headway->done / (double)headway->total : 0;
-	double left = part > 0 ? (double)(now - headway->begun_ns) / 1e9 * (1 - part) / part : 0;
-	char text[WIDTH + 1];
 
 	part = part < 1 ? part : 1;
+	return (headway->pass + part) / headway->passes;
+}
+
+static void tell(struct headway *headway, uint64_t now)
+{
+	const double part = part_of(headway);
+	const double left = part > 0 ? (double)(now - headway->begun_ns) / 1e9 * (1 - part) / part : 0;
+	char text[WIDTH + 1];
+
 	if (!headway->total)
 		snprintf(text, sizeof(text), "calltap: %s", headway->what);
 	else if (part < 0.02 || left < 1)
@@ -51,16 +59,26 @@ static void tell(struct headway *headway, uint64_t now)
 	headway->told_ns = now;
 }
 
-void headway_begin(struct headway *headway, const char *what, uint64_t total)
+void headway_begin_pass(struct headway *headway, const char *what, uint64_t total, unsigned pass, unsigned passes)
 {
+	const uint64_t now = headway && headway->on ? now_ns() : 0;
+
 	if (!headway || !headway->on || headway->held)
 		return;
 	headway->what = what;
 	headway->total = total;
 	headway->done = headway->look_at = 0;
-	headway->begun_ns = now_ns();
-	if (headway->begun_ns - headway->start_ns >= headway->delay_ns)
-		tell(headway, headway->begun_ns);
+	headway->pass = pass;
+	headway->passes = passes;
+	if (!pass)
+		headway->begun_ns = now;
+	if (now - headway->start_ns >= headway->delay_ns)
+		tell(headway, now);
+}
+
+void headway_begin(struct headway *headway, const char *what, uint64_t total)
+{
+	headway_begin_pass(headway, what, total, 0, 1);
 }
 
 void headway_look(struct headway *headway)

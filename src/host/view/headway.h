@@ -20,12 +20,15 @@ struct headway {
 	uint64_t begun_ns, told_ns; /* of this stretch; of the last text */
 	uint64_t done, total;	    /* steps; total 0: nobody knows */
 	uint64_t look_at;	    /* the clock, when so much is done */
+	unsigned pass, passes;	    /* the stretch is one of so many that are alike */
 	const char *what;
 };
 
 void headway_start(struct headway *headway);
 /* A stretch of the work begins, of so many steps. */
 void headway_begin(struct headway *headway, const char *what, uint64_t total);
+/* It is one of `passes` alike, numbered from 0, which are told as one. */
+void headway_begin_pass(struct headway *headway, const char *what, uint64_t total, unsigned pass, unsigned passes);
 void headway_look(struct headway *headway);
 static inline void headway_add(struct headway *headway, uint64_t steps)
 {

@@ -628,6 +628,10 @@ int report_run(struct report *report, const struct trace *trace, const struct vi
 	}
 	memset(&walk, 0, sizeof(walk));
 	err = estimates_create(&counter.estimates, trace, filter, diag);
+	if (counter.estimates) {
+		of_function.passes = ESTIMATES_PASSES;
+		of_function.pass = ESTIMATES_PASSES - 1;
+	}
 	if (!err)
 		err = walk_run(&walk, trace, &of_function, valued ? &valuing : &counting, &counter, diag);
 	if (!err && valued && !report->value->told)

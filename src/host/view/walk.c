@@ -436,7 +436,8 @@ static int open_cursor(struct trace_cursor **cursor, struct walk *walk, struct t
 	select->noted = headway ? note_events : NULL;
 	select->of = &noting;
 	err = trace_cursor_open(cursor, walk->trace, select, diag);
-	headway_begin(headway, "reading", records);
+	headway_begin_pass(headway, "reading", records, walk->filter->pass,
+			   walk->filter->passes ? walk->filter->passes : 1);
 	return err;
 }
 

@@ -15,6 +15,7 @@ struct headway; /* headway.h */
 
 struct view_filter {
 	struct headway *headway;     /* how far the passes are; NULL: nobody waits */
+	unsigned pass, passes;	     /* which one of so many this is, from 0; passes 0: there is one */
 	const struct chosen *chosen; /* functions that are taken as traced, and threads; NULL = all */
 	uint32_t pid;		     /* 0 = all */
 	uint32_t tid;		     /* 0 = all */
