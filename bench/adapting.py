@@ -15,6 +15,7 @@ PROGRAMS = (("sqlite", ["--size", "30", ":memory:"], "plain", "sites", 2.0), ("s
             ("leveldb", ["folder", "2", "20000"], "clang", "clang, sites", None), ("json", ["100"], "plain", "sites", None))
 ACCURATE = (("sqlite", ["--size", "1", ":memory:"], "sites"), ("lua", [os.path.join(HERE, "work.lua"), "1"], "sites"),
             ("leveldb", ["folder", "1", "3000"], "clang, sites"), ("json", ["10"], "sites"))
+NEAR = 0.05  # of a function's total: two exact runs that are no farther apart tell the same
 LONG_NS = 200000
 SAMPLES = 8000  # of the plain program, at the least
 
@@ -134,6 +135,7 @@ def accuracy(tools, _count):
             off = shares_off(exact, other)
             rows.append(Row(f"  {name}: part of the self time, off by", 100 * max(off), "% of it at most",
                             note=f"median {100 * median(off):.1f} %, {len(off)} functions with 1 % or more"))
+        rows.append(totals_row(exact, again, some))
         if shutil.which("perf"):
             rows += beside_samples(command, (("exact", exact), ("adaptive", some)))
         for name, other in (("exact, once more", long_again), ("adaptive", long_some)):
@@ -141,6 +143,17 @@ def accuracy(tools, _count):
             rows.append(Row(f"  {name}: calls of 200 us or more", sum(other.values()), f"({both} as in the first run)",
                             note=f"{sum(long_calls.values())} in the first run"))
     return rows, {}
+
+
+def totals_row(exact, again, some):
+    """How near the totals of `some` are, as parts of the longest one, of functions with 1 % or more of which two exact runs tell the same."""
+    def part(rows, name):
+        return rows[name]["total_ns"] / max(row["total_ns"] for row in rows.values()) if name in rows else 0
+    sure = [name for name in exact if part(exact, name) >= 0.01 and abs(part(again, name) / part(exact, name) - 1) <= NEAR]
+    off = {name: part(some, name) / part(exact, name) - 1 for name in sure}
+    near = sum(abs(value) <= NEAR for value in off.values())
+    worst = sorted(off, key=lambda name: -abs(off[name]))[:5]
+    return Row("  adaptive: totals within 5 %", near, f"of {len(off)}", note=", ".join(f"{name} {100 * off[name]:+.1f} %" for name in worst))
 
 
 def shares_off(exact, other):
