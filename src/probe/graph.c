@@ -395,6 +395,25 @@ void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 	pop_frame(thread, slot, ret);
 }
 
+/* Record the exit, or take the entry back if the call was shorter than the threshold. */
+static void record_or_take_back(struct probe_thread *thread, uint32_t id)
+{
+	uint64_t least = probe_context.threshold_ticks;
+
+	if (!least || !probe_take_back(thread->writer, id, arch_clock(), least))
+		probe_record(thread, CALLTAP_REC_EXIT, id, 1, 0);
+}
+
+/*
+ * Does the thread still record entries, though recording has ended?  The fast recorder does not look at `enabled`: it
+ * goes on, in the sub-buffer that is open, until the sites are switched off.
+ */
+static bool goes_on(const struct probe_thread *thread)
+{
+	return thread->granule != PROBE_NO_GRANULE && thread->writer->ring && probe_context.wiped->alive &&
+	       ring_has_room(thread->writer);
+}
+
 static void exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
@@ -403,9 +422,10 @@ static void exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 		depart(thread, slot, word);
 		if (probe_context.profile)
 			probe_profile_close(thread, slot, frames_id(word), *arch_mirror(slot));
-		else if (!probe_context.threshold_ticks ||
-			 !probe_take_back(thread->writer, frames_id(word), arch_clock(), probe_context.threshold_ticks))
-			probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
+		else
+			record_or_take_back(thread, frames_id(word));
+	} else if (goes_on(thread) && !probe_context.profile) {
+		record_or_take_back(thread, frames_id(word));
 	}
 	pop_frame(thread, slot, ret);
 }

@@ -1,4 +1,5 @@
 """Ends of a recording: the program's own end in every way, and either side killed while it runs."""
+import json
 import os
 import shlex
 import signal
@@ -210,8 +211,26 @@ def among_forks(case):
     case.readable()
 
 
+def threshold(case):
+    """Recording ends while threads make calls, each of which is to be left out: none stays in the trace without its end."""
+    case.need_native("attaching")
+    with Process([case.program("borrowed.c"), "churns"], cwd=case.folder, stdout=subprocess.PIPE, text=True) as program:
+        try:
+            pid = program.stdout.readline().split()[1]
+            for _ in range(6):
+                done = case.run([case.tool, "attach", "-t", "1s", "--mode", "drop", "--duration", "100ms", "-o", case.trace_path, pid])
+                expect(done.status == 0, f"status {done.status}: {done.stderr}")
+                rows = json.loads(case.run([case.tool, "report", "--json", "--limit", "0", "-i", case.trace_path]).stdout)["rows"]
+                left = {row["function"]: row["unfinished"] for row in rows if row["unfinished"] and row["function"] == "call"}
+                expect(sum(left.values()) <= 16, f"calls of which no end is in the trace: {left}")
+        finally:
+            program.terminate()
+            stop(program)
+
+
 SINGLE = {
     "end-among-forks": among_forks,
+    "end-threshold": threshold,
     "end-return": ends("return", "5"),
     "end-exit": ends("exit", "3"),
     "end-_exit": ends("_exit", "4"),
