@@ -765,8 +765,9 @@ static void tell_shut_in(uint32_t followed, uint32_t stopped)
 			followed, counted(followed, "process shut itself", "processes shut themselves"));
 	if (stopped)
 		fprintf(stderr, "calltap: %u %s, and %s recorded up to there only\n", stopped,
-			counted(stopped, "process shut itself in (seccomp) where it may not read the clock",
-				"processes shut themselves in (seccomp) where they may not read the clock"),
+			counted(stopped,
+				"process may not read the clock any more (seccomp's strict mode, or PR_SET_TSC)",
+				"processes may not read the clock any more (seccomp's strict mode, or PR_SET_TSC)"),
 			counted(stopped, "is", "are"));
 }
 

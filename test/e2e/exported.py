@@ -25,6 +25,10 @@ class Recorded:
         with open(os.path.join(self.folder, name), "wb") as file:
             file.write(data)
 
+    def read(self, name):
+        with open(os.path.join(self.folder, name), "rb") as file:
+            return file.read()
+
 
 def read(program, agrees):
     def test(case):

@@ -287,14 +287,16 @@ static int write_oddities(struct instance *instance, struct trace_writer *writer
 					"%u %s parts of stacks (greenlet), and %s recorded up to there", result->moves,
 					counted(result->moves, "process copies", "processes copy"),
 					counted(result->moves, "is", "are"));
-	if (!ret && result->shut_in)
-		ret = trace_writer_info(writer, "sandbox", "%u %s in", result->shut_in,
-					counted(result->shut_in, "process shut itself", "processes shut themselves"));
+	if (!ret && result->shut_in > result->stopped)
+		ret = trace_writer_info(
+			writer, "sandbox", "%u %s in", result->shut_in - result->stopped,
+			counted(result->shut_in - result->stopped, "process shut itself", "processes shut themselves"));
 	if (!ret && result->stopped)
 		ret = trace_writer_info(
 			writer, "stopped", "%u %s, and %s recorded up to there", result->stopped,
-			counted(result->stopped, "process shut itself in (seccomp) where it may not read the clock",
-				"processes shut themselves in (seccomp) where they may not read the clock"),
+			counted(result->stopped,
+				"process may not read the clock any more (seccomp's strict mode, or PR_SET_TSC)",
+				"processes may not read the clock any more (seccomp's strict mode, or PR_SET_TSC)"),
 			counted(result->stopped, "is", "are"));
 	if (!ret && result->executed)
 		ret = trace_writer_info(writer, "executed", "%u %s in a sandbox, untraced", result->executed,
