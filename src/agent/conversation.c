@@ -36,13 +36,15 @@ union message {
 
 static uint32_t hello_flags(void)
 {
+	uint32_t memory = agent.poker.mem_fd < 0 ? CALLTAP_HELLO_NO_MEMORY : 0;
+
 	if (agent.is_successor)
-		return CALLTAP_HELLO_BACK;
+		return CALLTAP_HELLO_BACK | memory;
 	if (agent.forked)
-		return CALLTAP_HELLO_FORKED;
+		return CALLTAP_HELLO_FORKED | memory;
 	if (!agent.attached)
-		return agent.put_back ? CALLTAP_HELLO_PUT_BACK : 0;
-	return CALLTAP_HELLO_ATTACHED | (agent_has_leftovers() ? CALLTAP_HELLO_LEFTOVERS : 0);
+		return (agent.put_back ? CALLTAP_HELLO_PUT_BACK : 0) | memory;
+	return CALLTAP_HELLO_ATTACHED | (agent_has_leftovers() ? CALLTAP_HELLO_LEFTOVERS : 0) | memory;
 }
 
 static int say_hello(void)
@@ -124,17 +126,21 @@ static void begin_recording(const struct calltap_msg_setup *setup)
 static int take_setup(void)
 {
 	union message message = {0};
-	int fds[3] = {-1, -1, -1}, ret = agent.attached ? agent_wait_message(AGENT_READY_MS) : 0;
+	int fds[4] = {-1, -1, -1, -1}, ret = agent.attached ? agent_wait_message(AGENT_READY_MS) : 0;
 
 	if (!ret)
-		ret = agent_receive(&message, sizeof(message), fds, 3);
+		ret = agent_receive(&message, sizeof(message), fds, 4);
 	/* The tool may have to know how fast the clock is before it can say what it wants. */
 	while (!ret && message.head.type == CALLTAP_MSG_CLOCK && fds[0] < 0) {
 		ret = answer_clock(&message.head);
 		if (!ret)
-			ret = agent_receive(&message, sizeof(message), fds, 3);
+			ret = agent_receive(&message, sizeof(message), fds, 4);
 	}
 	agent.stat_fd = fds[2];
+	if (fds[3] >= 0) {
+		patch_poker_take(&agent.poker, fds[3]);
+		sys_close(fds[3]);
+	}
 	if (!ret && message.head.type == CALLTAP_MSG_DETACH)
 		ret = 1;
 	if (!ret && (message.head.type != CALLTAP_MSG_SETUP || message.head.size != sizeof(message.setup)))
@@ -275,6 +281,8 @@ static int carry_out(const union message *message, int fd, enum agent_goodbye *g
 	case CALLTAP_MSG_PLAN:
 		return answer_plan(message, fd);
 	case CALLTAP_MSG_GO:
+		if (fd >= 0)
+			patch_poker_take(&agent.poker, fd);
 		if (agent.calls_in || agent_hold_is_told())
 			agent_ready();
 		return 0;

@@ -40,6 +40,14 @@ void patch_poker_open(struct patch_poker *poker)
 	}
 }
 
+void patch_poker_take(struct patch_poker *poker, int fd)
+{
+	long copy = poker->mem_fd < 0 && is_our_memory(fd) ? SYS(fcntl, fd, F_DUPFD_CLOEXEC, 0, 0, 0, 0) : -1;
+
+	if (!sys_failed(copy))
+		poker->mem_fd = (int)copy;
+}
+
 /* Write code that threads may be running: they see an aligned word as it was or as it will be. */
 static void store(uint64_t address, const void *bytes, size_t size)
 {

@@ -19,6 +19,8 @@ struct patch_poker {
 };
 
 void patch_poker_open(struct patch_poker *poker);
+/* Where it has no file, have it use a copy of fd, if that is of the agent's memory. */
+void patch_poker_take(struct patch_poker *poker, int fd);
 /* Write size bytes to text at address, which threads may be running; 0 or -errno. */
 int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
 	__attribute__((warn_unused_result));

@@ -3,8 +3,9 @@ import os
 import signal
 import time
 
+import live
 from attach import attach_for
-from harness import expect, until
+from harness import Skip, expect, until
 from steering import Program, Tool, left_alone, threads
 
 SOON = 0.2  # seconds, in which all threads of the program are at what they do
@@ -58,7 +59,22 @@ def scans(case):
     expect(case.trace().called().get("call", 0) >= 1, "no call is in the trace")
 
 
+def drops(case):
+    """A daemon that has dropped its rights may not open its own mem file: it has its text written all the same, and given back."""
+    case.need_native("attaching")
+    if os.geteuid():
+        raise Skip("only root can drop its rights")
+    with Borrowed(case, "drops") as program:
+        for _ in range(4):
+            done = attach_for(case, program, 0.2)
+            expect(done.status == 0, f"status {done.status}: {done.stderr!r}")
+            expect(case.trace().called().get("call", 0) > 100, f"{case.trace().called()}")
+            expect(not live.differing(program.pid), f"text is not the files' again: {live.differing(program.pid)}")
+        program.end()
+
+
 SINGLE = {
+    "attach-dropped-rights": drops,
     "attach-in-strlen": scans,
     "attach-all-wait": waits,
     "attach-threads-churn": churns,

@@ -4,6 +4,7 @@
  *     waits   all wait by a futex: for a semaphore, a condition, one with a time limit, and for a thread's end.  Each
  *             SIGUSR1 has the first one make some calls
  *     churns  threads begin and end all the time, joined and detached; each makes some calls
+ *     drops   the same, with the rights of nobody: its mem file in /proc is root's then, and not for itself
  *     scans   one thread, which is in strlen() nearly all the time, and in between makes some calls
  *
  * Prints "ready PID"; SIGTERM ends it, with "all was well" and status 42.
@@ -20,6 +21,7 @@
 #define STATUS	  42
 #define AT_A_TIME 8
 #define CALLS	  2000
+#define NOBODY	  65534
 #define TEXT	  (64u << 20) /* bytes */
 
 static volatile sig_atomic_t ends;
@@ -160,7 +162,11 @@ int main(int argc, char **argv)
 	signal(SIGTERM, on_signal);
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
-	failed = !strcmp(what, "churns") ? churns() : !strcmp(what, "scans") ? scans() : waits();
+	if (!strcmp(what, "drops") && (setgid(NOBODY) || setuid(NOBODY)))
+		return 1;
+	failed = !strcmp(what, "churns") || !strcmp(what, "drops") ? churns()
+		 : !strcmp(what, "scans")			   ? scans()
+								   : waits();
 	if (failed)
 		return 1;
 	printf("all was well\n");

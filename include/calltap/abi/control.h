@@ -121,6 +121,12 @@ struct calltap_msg {
 #define CALLTAP_HELLO_PUT_BACK                                                                                         \
 	16u /* another agent has put CALLTAP_SESSION into the environment, which shows it no more */
 
+/*
+ * The process may not open its own /proc/PID/mem, which is root's where it has dropped rights (PR_SET_DUMPABLE): SETUP,
+ * or with BACK the GO, brings a descriptor of that file.
+ */
+#define CALLTAP_HELLO_NO_MEMORY 32u
+
 #define CALLTAP_CLOCK_READS 64u /* reads that calltap_msg_hello.clock_cost is for */
 
 struct calltap_msg_hello {

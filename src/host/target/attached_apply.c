@@ -321,8 +321,8 @@ static void tell_unpatched(struct session *session, const struct target *target,
 	else if (error == -ENXIO)
 		target_diagnose(
 			session, target,
-			"process %d sees no /proc, through which its text is written; mount one in its root, it "
-			"runs on untraced",
+			"process %d sees no /proc, through which its text is written (mount one in its root), or its "
+			"mem file there can be opened neither by it nor by this calltap; it runs on untraced",
 			(int)target->pid);
 	else
 		target_diagnose(session, target,

@@ -154,6 +154,15 @@ static uint32_t first_rings(struct session *session, const struct target *target
 	return rings;
 }
 
+/* A file of the process in /proc, or -1. */
+static int open_in_proc(const struct target *target, const char *name, int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)target->pid, name);
+	return open(path, flags | O_CLOEXEC);
+}
+
 /* rings: of its first arena; none: it is not traced. */
 static int send_setup(struct session *session, struct target *target, uint32_t rings)
 {
@@ -170,8 +179,8 @@ static int send_setup(struct session *session, struct target *target, uint32_t r
 		.flags = tables_flags(first),
 		.process = target->index,
 	};
-	int fds[3] = {session->board_fd, -1, -1}, ret;
-	char stat[64];
+	int fds[4] = {session->board_fd, -1, -1, -1}, ret;
+	unsigned count = 2;
 
 	if (session->emulator.kills_forks)
 		setup.emulated |= CALLTAP_EMULATED_NO_FORKS;
@@ -183,12 +192,14 @@ static int send_setup(struct session *session, struct target *target, uint32_t r
 		return ret;
 	setup.arena_size = target->shares[0]->arenas[0].size;
 	/* A root that the target changes to may have no /proc. */
-	snprintf(stat, sizeof(stat), "/proc/%d/stat", (int)target->pid);
-	fds[2] = open(stat, O_RDONLY | O_CLOEXEC);
-	ret = channel_send(target->socket, &setup, sizeof(setup), fds, fds[2] < 0 ? 2 : 3);
-	close(fds[1]);
-	if (fds[2] >= 0)
-		close(fds[2]);
+	fds[2] = open_in_proc(target, "stat", O_RDONLY);
+	if (fds[2] >= 0 && target->hello.flags & CALLTAP_HELLO_NO_MEMORY)
+		fds[3] = open_in_proc(target, "mem", O_RDWR);
+	while (count < 4 && fds[count] >= 0)
+		count++;
+	ret = channel_send(target->socket, &setup, sizeof(setup), fds, count);
+	while (count > 1)
+		close(fds[--count]);
 	return ret;
 }
 
@@ -196,13 +207,18 @@ int target_go(struct session *session, struct target *target)
 {
 	const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)};
 	bool fresh = session->emulated && target->row.start != CALLTAP_START_FORK;
-	int ret = fresh ? timing_ask(target) : 0; /* it may end soon */
+	int ret = fresh ? timing_ask(target) : 0, /* it may end soon */
+		memory = target->hello.flags & CALLTAP_HELLO_NO_MEMORY ? open_in_proc(target, "mem", O_RDWR) : -1;
 
 	target->settled = true;
 	if (!session->traced_ns || (target->attachee && !target->began))
 		session->traced_ns = clock_now_ns();
 	target->began = true;
-	return ret ? ret : channel_send(target->socket, &go, sizeof(go), NULL, 0);
+	if (!ret)
+		ret = channel_send(target->socket, &go, sizeof(go), &memory, memory < 0 ? 0 : 1);
+	if (memory >= 0)
+		close(memory);
+	return ret;
 }
 
 /*
@@ -222,6 +238,7 @@ static int greet_again(struct session *session, struct target *target, const str
 		return -EPROTO;
 	target->socket = known->socket; /* the old one, or a pidfd: it goes with this entry */
 	known->socket = socket;
+	known->hello.flags |= hello->flags & CALLTAP_HELLO_NO_MEMORY;
 	known->alone = false;
 	known->owed.plans = 0;
 	live_forgive(session, known);
