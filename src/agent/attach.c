@@ -25,6 +25,15 @@ static int refuse(struct calltap_attach *attach, int error, const char *why)
 	return error;
 }
 
+static int refuse_thread(struct calltap_attach *attach, int error)
+{
+	return refuse(attach, error,
+		      error == -EAGAIN
+			      ? "its user has as many processes and threads as it may have, and the agent needs "
+				"one (prlimit --pid=PID --nproc tells the limit, and raises it)"
+			      : "it can start no thread for the agent");
+}
+
 /*
  * Planes, regions and rings are laid out in pages of CALLTAP_PAGE bytes: the kernel refuses an address that is no
  * page's.
@@ -93,7 +102,7 @@ static int begin(struct calltap_attach *attach)
 	sys_signals_restore(&signals);
 	if (sys_failed(tid)) {
 		agent.borrowed = NULL;
-		return refuse(attach, (int)tid, "it can start no thread for the agent");
+		return refuse_thread(attach, (int)tid);
 	}
 	return 0;
 }
@@ -113,7 +122,7 @@ static int call_in(struct calltap_attach *attach)
 		return refuse(attach, -EPERM,
 			      "it has a seccomp filter, under which a call of the agent's may be its end");
 	ret = agent_child_call_in(attach);
-	return ret < 0 ? refuse(attach, ret, "it can start no thread for the agent") : ret;
+	return ret < 0 ? refuse_thread(attach, ret) : ret;
 }
 
 int calltap_agent_attach(struct calltap_attach *attach)

@@ -98,7 +98,7 @@ int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 {
 	if (!attach_has_agent(pid))
 		return clearing_refuse(pid, diag);
-	return clear(pid, argv, "a calltap that was killed", diag);
+	return clear(pid, argv, "an earlier calltap", diag);
 }
 
 int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)

@@ -771,15 +771,24 @@ static void tell_shut_in(uint32_t followed, uint32_t stopped)
 			counted(stopped, "is", "are"));
 }
 
+static void tell_left(const struct record_result *result)
+{
+	fprintf(stderr, "calltap: %llu %s not the file's again; 'calltap detach %d'%s gives %s back\n",
+		(unsigned long long)result->left_over,
+		counted(result->left_over, "function of what runs on is switched off, but its bytes are",
+			"functions of what runs on are switched off, but their bytes are"),
+		(int)result->left_pid,
+		result->left_in > 1 ? ", and the same for the other processes that were forked meanwhile," : "",
+		counted(result->left_over, "it", "them"));
+}
+
 void recording_tell_losses(const struct record_result *result)
 {
 	recording_tell_cut_short(result->cut_short);
 	if (result->failed)
 		tell_failed(result);
 	if (result->left_over)
-		fprintf(stderr, "calltap: %llu %s not the file's again\n", (unsigned long long)result->left_over,
-			counted(result->left_over, "function of what runs on is switched off, but its bytes are",
-				"functions of what runs on are switched off, but their bytes are"));
+		tell_left(result);
 	tell_unread(result);
 	tell_relatives(result);
 	tell_untraced(result);

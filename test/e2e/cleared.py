@@ -21,7 +21,7 @@ NOT_TRACED = "is not traced by you; `calltap status` lists what is"
 def cleared(case, pid):
     """Detach; afterwards the text is that of the files, and the agent has no thread."""
     said = calltap(case, "detach", pid)
-    expect(said.startswith("what a calltap that was killed had left") and AS_FILED.search(said), f"detach says {said!r}")
+    expect(said.startswith("what an earlier calltap had left") and AS_FILED.search(said), f"detach says {said!r}")
     is_clear(pid)
 
 
@@ -135,7 +135,7 @@ def while_asked(case):
                 expect(status == 1 and f"`calltap detach {program.pid}` takes it away" in said, f"status says {status}, {said!r}")
                 cleared(case, program.pid)
             else:
-                expect(not status and said.startswith("what a calltap that was killed had left"), f"detach says {said!r}")
+                expect(not status and said.startswith("what an earlier calltap had left"), f"detach says {said!r}")
                 is_clear(program.pid)
 
 

@@ -50,7 +50,7 @@ STOCK_SETTINGS = ("trace=libc.so*:*", "trace=libc.so*:nanosleep,*:read", "trace=
 STAYS = re.compile("(the agent stays in process|still has what an earlier session left).*(sleeps in the kernel|in a signal handler)")
 STAYS_MAX = 10  # of so many sessions, one may leave the agent in the process
 LAST_MAX = 3  # further sessions, where the last one leaves it
-CLEARED = "what a calltap that was killed had left"
+CLEARED = "what an earlier calltap had left"
 DIFFER_NOW = re.compile("([0-9]+) bytes? of its text differs?")
 # Nothing was left, the agent had not come yet, or it has to stay.
 CLEARS_NOT = re.compile("is not traced by you(; `calltap status`|, and no calltap has left)|still has what an earlier session left.*(sleeps in the kernel|in a signal handler)")

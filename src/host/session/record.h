@@ -145,6 +145,8 @@ struct record_result {
 	char failed_names[200]; /* of the first ones: "name (object)" and a comma between them */
 	uint32_t failed_named;	/* how many */
 	uint64_t left_over;	/* sites of processes that run on which do not have the file's bytes again */
+	uint32_t left_in;	/* these processes */
+	pid_t left_pid;		/* the first of them */
 	/* The processes that were attached to; freed by record_result_clear(). */
 	struct record_attached *attached; /* as many as there are pids, and in their order */
 	size_t attached_count;		  /* of those, whose sites were written */

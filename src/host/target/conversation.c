@@ -547,6 +547,15 @@ static uint32_t led_heads(const struct target *target)
 	return count;
 }
 
+static void count_left(struct record_result *result, const struct target *target, uint32_t sites)
+{
+	if (!sites)
+		return;
+	result->left_over += sites;
+	if (!result->left_in++)
+		result->left_pid = target->pid;
+}
+
 static int answer_message(struct session *session, struct target *target, const union message *message, uint32_t size)
 {
 	switch (message->head.type) {
@@ -583,7 +592,7 @@ static int answer_message(struct session *session, struct target *target, const 
 		/* Unasked for: the agent ends by itself, as the last thread or before a sandbox. */
 		target->parted = true;
 		if (target->detaching)
-			session->result->left_over += message->detached.left + led_heads(target);
+			count_left(session->result, target, message->detached.left + led_heads(target));
 		if (target->detaching && target->attachee)
 			attached_release(session, target);
 		return -ESHUTDOWN;
