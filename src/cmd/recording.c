@@ -748,27 +748,27 @@ static void tell_untraced(const struct record_result *result)
 	if (result->vforked)
 		fprintf(stderr, "calltap: a child of vfork() takes no buffer, but records in its parent's: have a "
 				"function recorded that the parent's thread calls before, such as main (-l main)\n");
-	if (result->shut_in)
+	if (result->shut_in || result->stopped)
 		fprintf(stderr, "calltap: in a sandbox (seccomp) no memory beside new stacks can be had: -p function "
 				"needs none, and records calls without their ends\n");
-	if (!result->vforked && !result->shut_in)
+	if (!result->vforked && !result->shut_in && !result->stopped)
 		fprintf(stderr, "calltap: a smaller buffer (-b) leaves room for more threads\n");
 }
 
-static void tell_shut_in(uint32_t followed, uint32_t stopped)
+static void tell_shut_in(const struct record_result *result)
 {
-	if (followed)
+	if (result->shut_in)
 		fprintf(stderr,
 			"calltap: %u %s in (seccomp) where system calls that tracing makes are "
 			"forbidden; new threads, stacks, forked children and libraries after that are not in the "
 			"trace\n",
-			followed, counted(followed, "process shut itself", "processes shut themselves"));
-	if (stopped)
-		fprintf(stderr, "calltap: %u %s, and %s recorded up to there only\n", stopped,
-			counted(stopped,
+			result->shut_in, counted(result->shut_in, "process shut itself", "processes shut themselves"));
+	if (result->stopped)
+		fprintf(stderr, "calltap: %u %s, and %s recorded up to there only\n", result->stopped,
+			counted(result->stopped,
 				"process may not read the clock any more (seccomp's strict mode, or PR_SET_TSC)",
 				"processes may not read the clock any more (seccomp's strict mode, or PR_SET_TSC)"),
-			counted(stopped, "is", "are"));
+			counted(result->stopped, "is", "are"));
 }
 
 static void tell_left(const struct record_result *result)
@@ -798,7 +798,7 @@ void recording_tell_losses(const struct record_result *result)
 			"-p function records the calls of all\n",
 			result->moves, counted(result->moves, "process copies", "processes copy"),
 			counted(result->moves, "is", "are"));
-	tell_shut_in(result->shut_in - result->stopped, result->stopped);
+	tell_shut_in(result);
 	if (result->executed)
 		fprintf(stderr, "calltap: %u %s executed in a sandbox (seccomp), where the agent stays out\n",
 			result->executed, counted(result->executed, "program was", "programs were"));
@@ -833,7 +833,8 @@ void recording_tell_losses(const struct record_result *result)
 	if (result->lost)
 		fprintf(stderr, "calltap: %llu %s lost%s; a larger buffer (-b) or fewer functions (-l, -n) help\n",
 			(unsigned long long)result->lost, counted(result->lost, "record was", "records were"),
-			result->shut_in ? ", for no thread waits for the tool in a sandbox (seccomp)" : "");
+			result->shut_in || result->stopped ? ", for no thread waits for the tool in a sandbox (seccomp)"
+							   : "");
 }
 
 void recording_summarize(const struct recording *recording, const struct record_result *result)

@@ -30,7 +30,7 @@
 #define IDLE_NS	  10000000 /* longest sleep between rounds: 10 ms */
 #define REAP_NS	  50000000 /* how often ended threads are looked for */
 #define FOLLOW_NS 50000000 /* how often open sub-buffers are read, when somebody follows */
-#define SHUT_IN	  (CALLTAP_NOTE_QUIET | CALLTAP_NOTE_NO_CHILDREN | CALLTAP_NOTE_END)
+#define SHUT_IN	  (CALLTAP_NOTE_QUIET | CALLTAP_NOTE_NO_CHILDREN)
 #define HOPS_MAX  256u /* rings that a thread has left between two looks; more are nonsense */
 
 struct drainer {
@@ -444,9 +444,12 @@ static void keep_notes(struct share *share)
 	for (uint32_t set = 0; set < CALLTAP_INSTANCES; set++)
 		if (target->shares[set])
 			target->shares[set]->untraced = rings_counted(target, set);
-	result->moves += (notes & CALLTAP_NOTE_MOVES) != 0;
-	result->shut_in += notes & SHUT_IN && !(notes & CALLTAP_NOTE_MOVES);
-	result->stopped += notes & CALLTAP_NOTE_END && !(notes & CALLTAP_NOTE_MOVES);
+	if (notes & CALLTAP_NOTE_MOVES)
+		result->moves++;
+	else if (notes & CALLTAP_NOTE_END)
+		result->stopped++;
+	else if (notes & SHUT_IN)
+		result->shut_in++;
 	result->vforked += (notes & CALLTAP_NOTE_VFORK) != 0;
 	result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
 }

@@ -287,10 +287,9 @@ static int write_oddities(struct instance *instance, struct trace_writer *writer
 					"%u %s parts of stacks (greenlet), and %s recorded up to there", result->moves,
 					counted(result->moves, "process copies", "processes copy"),
 					counted(result->moves, "is", "are"));
-	if (!ret && result->shut_in > result->stopped)
-		ret = trace_writer_info(
-			writer, "sandbox", "%u %s in", result->shut_in - result->stopped,
-			counted(result->shut_in - result->stopped, "process shut itself", "processes shut themselves"));
+	if (!ret && result->shut_in)
+		ret = trace_writer_info(writer, "sandbox", "%u %s in", result->shut_in,
+					counted(result->shut_in, "process shut itself", "processes shut themselves"));
 	if (!ret && result->stopped)
 		ret = trace_writer_info(
 			writer, "stopped", "%u %s, and %s recorded up to there", result->stopped,

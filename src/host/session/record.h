@@ -115,7 +115,7 @@ struct record_result {
 	uint64_t records, lost;
 	uint64_t untraced;	/* calls that no thread's buffer or no stack's mirror could take */
 	uint32_t shut_in;	/* processes that shut themselves in (seccomp) where tracing cannot follow all of it */
-	uint32_t stopped;	/* of them, those that may not read the clock any more, and are recorded up to there */
+	uint32_t stopped;	/* processes that may not read the clock any more, and are recorded up to there */
 	uint32_t vforked;	/* processes in which a vfork child made a thread's first call, and was not recorded */
 	uint32_t moves;		/* processes that copy parts of their stacks, and are recorded up to there */
 	uint32_t executed;	/* programs executed in a sandbox, where the agent stays out */

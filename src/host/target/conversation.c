@@ -203,22 +203,23 @@ static int send_setup(struct session *session, struct target *target, uint32_t r
 	return ret;
 }
 
-int target_go(struct session *session, struct target *target)
+/* memory: of the process's mem file, which the agent lacks, or -1. */
+static int send_go(struct session *session, struct target *target, int memory)
 {
 	const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)};
 	bool fresh = session->emulated && target->row.start != CALLTAP_START_FORK;
-	int ret = fresh ? timing_ask(target) : 0, /* it may end soon */
-		memory = target->hello.flags & CALLTAP_HELLO_NO_MEMORY ? open_in_proc(target, "mem", O_RDWR) : -1;
+	int ret = fresh ? timing_ask(target) : 0; /* it may end soon */
 
 	target->settled = true;
 	if (!session->traced_ns || (target->attachee && !target->began))
 		session->traced_ns = clock_now_ns();
 	target->began = true;
-	if (!ret)
-		ret = channel_send(target->socket, &go, sizeof(go), &memory, memory < 0 ? 0 : 1);
-	if (memory >= 0)
-		close(memory);
-	return ret;
+	return ret ? ret : channel_send(target->socket, &go, sizeof(go), &memory, memory < 0 ? 0 : 1);
+}
+
+int target_go(struct session *session, struct target *target)
+{
+	return send_go(session, target, -1);
 }
 
 /*
@@ -229,7 +230,7 @@ static int greet_again(struct session *session, struct target *target, const str
 {
 	struct target *known = session->targets;
 	struct epoll_event event = {.events = EPOLLIN};
-	int socket = target->socket;
+	int socket = target->socket, memory = -1, ret;
 
 	while (known && (known == target || known->pid != target->pid || known->image_id != hello->image_id ||
 			 known->ended || !target_head(known)))
@@ -238,7 +239,6 @@ static int greet_again(struct session *session, struct target *target, const str
 		return -EPROTO;
 	target->socket = known->socket; /* the old one, or a pidfd: it goes with this entry */
 	known->socket = socket;
-	known->hello.flags |= hello->flags & CALLTAP_HELLO_NO_MEMORY;
 	known->alone = false;
 	known->owed.plans = 0;
 	live_forgive(session, known);
@@ -249,7 +249,12 @@ static int greet_again(struct session *session, struct target *target, const str
 	event.data.ptr = known;
 	if (epoll_ctl(session->endpoint.epoll, EPOLL_CTL_MOD, socket, &event))
 		return -errno;
-	return target_go(session, known);
+	if (hello->flags & CALLTAP_HELLO_NO_MEMORY)
+		memory = open_in_proc(known, "mem", O_RDWR);
+	ret = send_go(session, known, memory);
+	if (memory >= 0)
+		close(memory);
+	return ret;
 }
 
 /*

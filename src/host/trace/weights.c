@@ -112,7 +112,7 @@ static unsigned octave_of(uint64_t ticks)
 	return OCTAVES - 1 - (unsigned)__builtin_clzll(ticks);
 }
 
-/* All that the last piece stands for is known. */
+/* Count the last piece, which stands for `behind` pieces more than for those before it. */
 static void settle_last(struct pieces *pieces, double behind)
 {
 	struct octave *octave = &pieces->octaves[octave_of(pieces->last_ticks)];
@@ -356,7 +356,10 @@ static double part_in_runs(const struct octave *octave, uint64_t longest)
 	return fmax(1 - octave->weighted / octave->weight * 2 / (double)longest, 0);
 }
 
-/* Of so many pieces as much is known as of these, which stand for many or few. */
+/*
+ * The effective number of pieces with these sums of weights, and of their squares: so many pieces of one weight would
+ * tell as much.
+ */
 static double worth(double weight, double squares)
 {
 	return squares > 0 ? weight * weight / squares : 0;
@@ -379,7 +382,7 @@ static double settle_function(const struct octave octaves[OCTAVES], uint64_t lon
 		sums[i > usual] += octave->weighted * part;
 		weights[i > usual] += octave->weight;
 		squares[i > usual] += octave->squares;
-		/* What the longest one stands for, if it stands for as many as the others. */
+		/* The ticks that one piece of the octave stands for, on average. */
 		if (i > usual && octave->weight > 0)
 			one = fmax(one, octave->weighted / worth(octave->weight, octave->squares) * part);
 	}

@@ -327,8 +327,8 @@ struct tree_caller {
 /* When the session has ended: for readers to get the rest, and for all who wait for records, together. */
 #define TREE_END_NS 5000000000u
 /*
- * For records that are under way.  On a busy machine the drainer may not get a CPU for most of a second; what has not
- * come by then is missing in what a pause or a snapshot is for.
+ * Who waits for records that are under way waits no longer.  On a busy machine the drainer may not get a CPU for most
+ * of a second; what it has not brought by then is missing in a snapshot, or before a pause.
  */
 #define TREE_SETTLE_NS 5000000000u
 #define TREE_SETTLE_MS 5 /* from one look at what has come to the next */

@@ -180,7 +180,7 @@ static void note_loose(struct estimates *estimates, const struct call_closed *cl
 	note_run(estimates, closed, closed->exit_lo, closed->exit_hi, closed->exit_loose);
 }
 
-/* All that the last exact duration stands for is known. */
+/* Count the last exact duration, which stands for so many halves of calls more than for those before it. */
 static int settle_last(struct known *known, uint64_t half_calls)
 {
 	const struct coming *coming = &known->coming;
@@ -311,7 +311,9 @@ static int settle_function(struct known *known)
 	return settle_searches(known);
 }
 
-/* So many exact durations of the function's are worth as much as those that it has, which stand for many calls or few.
+/*
+ * The effective number of the function's exact durations: some stand for many calls and others for few, so they tell
+ * less than as many would that stand for one call each.
  */
 static double calls_known(const struct known *known)
 {
@@ -542,7 +544,7 @@ static double draw(struct known *known, double ns)
 	sums_up_to(known, steps_up_to(known, mean), below);
 	above[0] = answer->of[0] - below[0];
 	above[1] = answer->of[1] - below[1];
-	/* What no duration is as short as, or as long as, has none that is like it. */
+	/* Where all exact durations are longer than what the call got, or all are shorter, no share makes that mean. */
 	if (below[0] < FAINT * answer->of[0] || above[0] < FAINT * answer->of[0])
 		return ns;
 	below[1] /= below[0];

@@ -27,7 +27,10 @@ struct headway {
 void headway_start(struct headway *headway);
 /* A stretch of the work begins, of so many steps. */
 void headway_begin(struct headway *headway, const char *what, uint64_t total);
-/* It is one of `passes` alike, numbered from 0, which are told as one. */
+/*
+ * As headway_begin(), where the stretch is pass number `pass`, from 0, of `passes` that take about as long as each
+ * other: the line shows how far all of them together are.
+ */
 void headway_begin_pass(struct headway *headway, const char *what, uint64_t total, unsigned pass, unsigned passes);
 void headway_look(struct headway *headway);
 static inline void headway_add(struct headway *headway, uint64_t steps)

@@ -524,6 +524,7 @@ static int keep_called(struct report *report, struct counter *counter, enum repo
 		settle_estimates(row);
 		row->p50_ns = report_percentile(row, 500);
 		row->p99_ns = report_percentile(row, 990);
+		/* The histogram has them to a bucket; the bounds of all calls may tell more. */
 		row->p50_ns = report_range(row, REPORT_P50).ns;
 		row->p99_ns = report_range(row, REPORT_P99).ns;
 		report->whole_ns += row->self_ns;

@@ -84,7 +84,7 @@ struct report_row {
 	struct report_bound least_run, most_run;
 };
 
-/* What is known of a figure: it is `ns`, or in 95 of 100 cases not outside of low and high. */
+/* A row's figure, and an interval: in 95 of 100 cases the true figure is not below low, and not above high. */
 struct report_range {
 	uint64_t ns, low, high; /* all alike: the figure is exact */
 	bool at_least;		/* low is sure, and ns is low */

@@ -1,6 +1,6 @@
 /*
- * What is known of a figure that is made of single calls of which some have no exact duration; see report.h.  Context:
- * host.  doc/design/estimates.md has the argument.
+ * The intervals and the marks of a row's p50, p99 and Max, where some calls have no exact duration (report.h).
+ * doc/design/estimates.md has the argument.  Context: host.
  */
 #include <math.h>
 

@@ -253,7 +253,7 @@ static void print_table(const struct report *report, const struct report_options
 			   timetext(report->wait_ns, text));
 }
 
-/* What a figure of single calls may be off; null where nothing bounds it. */
+/* Write how far the row's figure in the column may be off; null where it has no upper bound. */
 static void error_json(const struct report_row *row, enum report_column column, const char *key, struct json *json)
 {
 	const struct report_range range = report_range(row, column);

@@ -332,7 +332,7 @@ static void pieces_stand_for_those_around_them(void **state)
 	discard(&weights);
 }
 
-/* Of calls that are seldom timed each one with a time counts for more than of those that are timed more often. */
+/* A timed call counts for more in a phase in which few calls are timed than in one in which many are. */
 static void pieces_weigh_as_many_as_they_stand_for(void **state)
 {
 	struct weights weights;
@@ -351,7 +351,7 @@ static void pieces_weigh_as_many_as_they_stand_for(void **state)
 		}
 	}
 	weights = settled();
-	/* One call without a time in ten takes 300. */
+	/* Of ten calls without a time one takes 300 ticks. */
 	assert_true(weights.ticks[LEAF] > 110 && weights.ticks[LEAF] < 130);
 	discard(&weights);
 }
