@@ -73,7 +73,26 @@ def drops(case):
         program.end()
 
 
+def unshares(case):
+    """The agent's thread steps aside for a call that fails where there are two threads, and another comes back: that one answers
+    while all others are stopped at the end, and has the mem file, too."""
+    case.need_native("attaching")
+    if os.geteuid():
+        raise Skip("only root can drop its rights")
+    if case.run(["unshare", "-U", "true"]).status:
+        raise Skip("there are no user namespaces here")
+    with Borrowed(case, "unshares") as program, left_alone(program):
+        before = os.readlink(f"/proc/{program.pid}/ns/user")
+        with Tool(case, program, "--mode", "drop") as tool:
+            tool.records(1000)
+            os.kill(program.pid, signal.SIGUSR1)
+            until("the namespace", lambda: os.readlink(f"/proc/{program.pid}/ns/user") != before)
+            tool.detach(signal.SIGTERM)
+            expect("the agent stays" not in tool.said(), f"it said {tool.said()!r}")
+
+
 SINGLE = {
+    "attach-unshares": unshares,
     "attach-dropped-rights": drops,
     "attach-in-strlen": scans,
     "attach-all-wait": waits,

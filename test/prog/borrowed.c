@@ -5,11 +5,14 @@
  *             SIGUSR1 has the first one make some calls
  *     churns  threads begin and end all the time, joined and detached; each makes some calls
  *     drops   the same, with the rights of nobody: its mem file in /proc is root's then, and not for itself
- *     scans   one thread, which is in strlen() nearly all the time, and in between makes some calls
+ *     unshares  one thread with the rights of nobody, which makes calls, and with SIGUSR1 has a user namespace of its
+ * own scans   one thread, which is in strlen() nearly all the time, and in between makes some calls
  *
  * Prints "ready PID"; SIGTERM ends it, with "all was well" and status 42.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -138,6 +141,17 @@ static int churns(void)
 	return 0;
 }
 
+static int unshares(void)
+{
+	while (!ends) {
+		if (!sem_trywait(&turn) && !ends && unshare(CLONE_NEWUSER))
+			return 1;
+		make_calls();
+		usleep(1000);
+	}
+	return 0;
+}
+
 static int scans(void)
 {
 	static char text[TEXT];
@@ -162,11 +176,12 @@ int main(int argc, char **argv)
 	signal(SIGTERM, on_signal);
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
-	if (!strcmp(what, "drops") && (setgid(NOBODY) || setuid(NOBODY)))
+	if ((!strcmp(what, "drops") || !strcmp(what, "unshares")) && (setgid(NOBODY) || setuid(NOBODY)))
 		return 1;
-	failed = !strcmp(what, "churns") || !strcmp(what, "drops") ? churns()
-		 : !strcmp(what, "scans")			   ? scans()
-								   : waits();
+	failed = !strcmp(what, "unshares")			     ? unshares()
+		 : !strcmp(what, "churns") || !strcmp(what, "drops") ? churns()
+		 : !strcmp(what, "scans")			     ? scans()
+								     : waits();
 	if (failed)
 		return 1;
 	printf("all was well\n");

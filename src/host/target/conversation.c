@@ -239,6 +239,7 @@ static int greet_again(struct session *session, struct target *target, const str
 		return -EPROTO;
 	target->socket = known->socket; /* the old one, or a pidfd: it goes with this entry */
 	known->socket = socket;
+	known->hello.tid = hello->tid; /* who is left running while all others are stopped */
 	known->alone = false;
 	known->owed.plans = 0;
 	live_forgive(session, known);
