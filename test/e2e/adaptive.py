@@ -453,7 +453,7 @@ def leaves(what, *rounds, same_order=False, inner=None):
     """Functions that call nothing, without frames of their own: each call is there, in its place, and a long one is seen."""
     def test(case):
         case.as_it_is = True
-        program = [case.program("leaves.c", flags=["-O2"]), what, *rounds]
+        program = [case.program("leaves.c", flags=["-O2", *tools.TABLES]), what, *rounds]
         names = [option for name in ("plain", "spin", "tail", "around", "after", "run", "from_handler") for option in ("-l", name)]
         records = []
         for options in (["--time", "adaptive", *AT_ONCE, "--time-short", "1s"], ["--time", "exact"]):

@@ -19,8 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "truth.h"
@@ -112,12 +112,21 @@ static void on_signal(int number)
 		siglongjmp(back, 1);
 }
 
-/* The timer counts the time that the thread runs, so the leaf has begun when it rings, however busy the machine is. */
+/*
+ * The timer counts the time that the thread runs, so the leaf has begun when it rings, however busy the machine is.
+ * setitimer(ITIMER_PROF) would not do: the kernel counts its time in whole ticks, and the next tick may come at once.
+ */
 static void signal_soon(void)
 {
-	const struct itimerval soon = {{0, 0}, {0, 1000}};
+	const struct itimerspec soon = {{0, 0}, {0, 2000000}};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
+	static timer_t timer;
+	static bool made;
 
-	setitimer(ITIMER_PROF, &soon, NULL);
+	if (!made && timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer))
+		abort();
+	made = true;
+	timer_settime(timer, 0, &soon, NULL);
 }
 
 TRACED void run(void)
