@@ -103,7 +103,8 @@ static int control_main(void *own_files)
 	agent.stat_fd = -1;
 	patch_poker_open(&agent.poker);
 	agent_plan_settle();
-	if (agent.attached)
+	/* A thread that comes back after AGENT_AWAY finds its own session's sites, which stay on. */
+	if (agent.attached && !agent.is_successor)
 		prepare_attached();
 	else if (agent.calls_in)
 		settle_borrowed();

@@ -74,8 +74,8 @@ def drops(case):
 
 
 def unshares(case):
-    """The agent's thread steps aside for a call that fails where there are two threads, and another comes back: that one answers
-    while all others are stopped at the end, and has the mem file, too."""
+    """The agent's thread steps aside for a call that fails where there are two threads, and another comes back: that one
+    leaves the recording as it is, answers while all others are stopped at the end, and has the mem file, too."""
     case.need_native("attaching")
     if os.geteuid():
         raise Skip("only root can drop its rights")
@@ -87,6 +87,7 @@ def unshares(case):
             tool.records(1000)
             os.kill(program.pid, signal.SIGUSR1)
             until("the namespace", lambda: os.readlink(f"/proc/{program.pid}/ns/user") != before)
+            tool.records(1000)
             tool.detach(signal.SIGTERM)
             expect("the agent stays" not in tool.said(), f"it said {tool.said()!r}")
 
