@@ -19,6 +19,7 @@
 #include <host/text.h>
 
 #include "beside.h"
+#include "clearing.h"
 #include "instance.h"
 #include "page.h"
 #include "recording.h"
@@ -223,6 +224,7 @@ static int attach_all(struct attaching *attaching)
 	if (ret && !is_told(&result, options, diag.text))
 		calltap_diag_print(&diag, stderr);
 	tell_troubles(&result, attaching->count, diag.text);
+	clearing_children(&result, recording->argv);
 	summarize_all(recording, &result);
 	if (result.attached_count)
 		page_of_recording(recording);

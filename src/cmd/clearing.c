@@ -12,6 +12,7 @@
 #include <host/attach/attach.h>
 #include <host/compare.h>
 #include <host/counted.h>
+#include <host/now.h>
 #include <host/text.h>
 #include <tracers/tracer.h>
 
@@ -19,6 +20,7 @@
 #include "recording.h"
 
 #define BUFFER_BYTES (64u << 10) /* nothing is recorded */
+#define CHILDREN_MS  10000	 /* longest time for which the children of a recording are cleared, but for the last */
 
 int clearing_refuse(pid_t pid, struct calltap_diag *diag)
 {
@@ -38,11 +40,13 @@ int clearing_refuse(pid_t pid, struct calltap_diag *diag)
 				(int)pid, (int)pid);
 }
 
-/* whose: what has left that. */
+/* Print what was done.  whose: what has left that; NULL: nothing is printed. */
 static void tell(const struct record_attached *told, const char *whose)
 {
 	char size[TIMETEXT_MAX];
 
+	if (!whose)
+		return;
 	printf("what %s had left in process %d is taken away, its threads were stopped for %.2f ms", whose,
 	       (int)told->pid, (double)told->detach_stop_ns / 1e6);
 	if (told->text.differing)
@@ -106,4 +110,37 @@ int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)
 	if (!attach_has_agent(pid) || !compare_text(pid, NULL, NULL).differing)
 		return 0;
 	return clear(pid, argv, "the recording", diag);
+}
+
+/* A child that has ended, or executed another program, has nothing any more. */
+static int clear_child(pid_t pid, char **argv, struct calltap_diag *diag)
+{
+	int ret = attach_has_agent(pid) ? clear(pid, argv, NULL, diag) : 0;
+
+	return ret && !attach_has_agent(pid) ? 0 : ret;
+}
+
+void clearing_children(const struct record_result *result, char **argv)
+{
+	const int64_t until = now_ms() + CHILDREN_MS;
+	struct calltap_diag first = {0};
+	uint32_t left = 0;
+	pid_t pid = 0;
+
+	for (size_t i = 0; i < result->silent_count; i++) {
+		struct calltap_diag diag = {.column = -1};
+		int ret = now_ms() < until ? clear_child(result->silent[i], argv, &diag)
+					   : calltap_diag_set(&diag, -ETIMEDOUT, "there was no time for it");
+
+		if (!ret || left++)
+			continue;
+		first = diag;
+		pid = result->silent[i];
+	}
+	if (left)
+		fprintf(stderr,
+			"calltap: %u %s what was brought into the parent, switched off (the first: %s); "
+			"'calltap detach %d'%s tries again\n",
+			left, counted(left, "forked process keeps", "forked processes keep"), first.text, (int)pid,
+			left > 1 ? ", and the same for the others," : "");
 }

@@ -1,7 +1,7 @@
 /*
  * The remains of a killed calltap in a process: this tells of them, and has them taken away.
  *
- * Callers: detach.c, status.c.  Context: host.
+ * Callers: attach.c, detach.c, serve.c, status.c, watching.c.  Context: host.
  */
 #ifndef CMD_CLEARING_H
 #define CMD_CLEARING_H
@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <calltap/diag.h>
+#include <host/session/record.h>
 
 /*
  * Take away what is left in a process that no session of the user's traces, and print what became of it.  argv: the
@@ -20,6 +21,11 @@ int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag) __attribute_
  * lead elsewhere.  0 also where nothing is left.
  */
 int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/*
+ * Take away what a session has left in children that were forked meanwhile and have not called in; print only where
+ * that cannot be.
+ */
+void clearing_children(const struct record_result *result, char **argv);
 /* The error of a process that is not traced: what may be left in it is said there. */
 int clearing_refuse(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 

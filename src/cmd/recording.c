@@ -782,6 +782,16 @@ static void tell_left(const struct record_result *result)
 		counted(result->left_over, "it", "them"));
 }
 
+static void tell_idle(const struct record_result *result)
+{
+	fprintf(stderr,
+		"calltap: %u %s the agent, idle, with its memory, for something was in the way; 'calltap detach %d'%s "
+		"tries again\n",
+		result->idle_in,
+		counted(result->idle_in, "forked process that runs on keeps", "forked processes that run on keep"),
+		(int)result->idle_pid, result->idle_in > 1 ? ", and the same for the others," : "");
+}
+
 void recording_tell_losses(const struct record_result *result)
 {
 	recording_tell_cut_short(result->cut_short);
@@ -789,6 +799,8 @@ void recording_tell_losses(const struct record_result *result)
 		tell_failed(result);
 	if (result->left_over)
 		tell_left(result);
+	if (result->idle_in)
+		tell_idle(result);
 	tell_unread(result);
 	tell_relatives(result);
 	tell_untraced(result);

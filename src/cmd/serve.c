@@ -19,6 +19,7 @@
 #include <host/session/record.h>
 #include <tracers/tracer.h>
 
+#include "clearing.h"
 #include "recording.h"
 
 #define BUFFER_BYTES (8u << 10) /* the smallest there are: no records come in */
@@ -121,6 +122,7 @@ static int run_server(struct server *server, struct recording *recording)
 		say_failed(server, ret, diag.text);
 	else if (!server->told)
 		say_failed(server, -ESRCH, "the process has ended");
+	clearing_children(&result, recording->argv);
 	ret = result.attached_count ? 0 : EXIT_NOTHING;
 	record_result_clear(&result);
 	return ret;

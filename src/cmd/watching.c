@@ -16,6 +16,7 @@
 #include <host/now.h>
 #include <host/trace/trace.h>
 
+#include "clearing.h"
 #include "instance.h"
 #include "watching.h"
 
@@ -309,6 +310,7 @@ int watching_finish(struct watching *watching)
 		fputs(watching->left_out, stderr);
 	if (watching->ret)
 		calltap_diag_print(&watching->diag, stderr);
+	clearing_children(&watching->result, watching->recording.argv);
 	if (watching->result.ran)
 		recording_tell_losses(&watching->result);
 	if (watching->result.left && !watching->pids)

@@ -5,9 +5,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -196,4 +198,9 @@ pid_t proc_alive(pid_t pid)
 			found = tids[i];
 	free(tids);
 	return found;
+}
+
+bool proc_share_memory(pid_t one, pid_t other)
+{
+	return syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0;
 }

@@ -38,5 +38,7 @@ int proc_threads(pid_t pid, pid_t **tids, size_t *count) __attribute__((warn_unu
  * process under the number of such a thread only: an initial thread that has ended (pthread_exit() in main()) has none.
  */
 pid_t proc_alive(pid_t pid);
+/* True if the processes run in one memory, as a parent and its child of vfork() do. */
+bool proc_share_memory(pid_t one, pid_t other);
 
 #endif

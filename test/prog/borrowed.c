@@ -1,12 +1,13 @@
 /*
  * Threads of which one is borrowed for an attach, as the argument says:
  *
- *     waits   all wait by a futex: for a semaphore, a condition, one with a time limit, and for a thread's end.  Each
- *             SIGUSR1 has the first one make some calls
- *     churns  threads begin and end all the time, joined and detached; each makes some calls
- *     drops   the same, with the rights of nobody: its mem file in /proc is root's then, and not for itself
- *     unshares  one thread with the rights of nobody, which makes calls, and with SIGUSR1 has a user namespace of its
- * own scans   one thread, which is in strlen() nearly all the time, and in between makes some calls
+ *     waits     all wait by a futex: for a semaphore, a condition, one with a time limit, and for a thread's end.  Each
+ *               SIGUSR1 has the first one make some calls
+ *     churns    threads begin and end all the time, joined and detached; each makes some calls
+ *     drops     the same, with the rights of nobody: its mem file in /proc is root's then, and not for itself
+ *     unshares  one thread with the rights of nobody, which makes calls, and moves to a user namespace of its own when
+ *               SIGUSR1 comes
+ *     scans     one thread, which is in strlen() nearly all the time, and in between makes some calls
  *
  * Prints "ready PID"; SIGTERM ends it, with "all was well" and status 42.
  */

@@ -277,6 +277,25 @@ static int check_program(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	return 0;
 }
 
+static bool is_lodger(void *context)
+{
+	const pid_t pid = *(const pid_t *)context;
+	const long parent = proc_number(pid, "PPid");
+
+	return parent > 0 && proc_share_memory(pid, (pid_t)parent);
+}
+
+/* What is loaded into a child of vfork() is loaded into its parent, which sleeps.  Most such children execute soon. */
+static int check_memory(pid_t pid, struct calltap_diag *diag)
+{
+	if (!holds_for(is_lodger, &pid, BEGIN_MS))
+		return 0;
+	return calltap_diag_set(diag, -EBUSY,
+				"process %d runs in the memory of its parent (vfork); attach to that, process %ld, or "
+				"when it has executed a program",
+				(int)pid, proc_number(pid, "PPid"));
+}
+
 struct objects {
 	pid_t pid, alive;
 	bool library;
@@ -333,6 +352,8 @@ static int check(pid_t pid, bool library, struct calltap_diag *diag)
 	ret = check_condition(pid, alive, diag);
 	if (!ret)
 		ret = check_permission(pid, alive, diag);
+	if (!ret)
+		ret = check_memory(pid, diag);
 	if (!ret)
 		ret = check_program(pid, alive, diag);
 	if (!ret)

@@ -8,7 +8,6 @@
  * Context: host.
  */
 #include <errno.h>
-#include <linux/kcmp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -136,7 +135,7 @@ static int hold_lodgers(struct attach_stop *stop, pid_t sleeper, size_t *added)
 	for (char *word = strtok_r(text, " ", &rest); word && !ret; word = strtok_r(NULL, " ", &rest)) {
 		pid_t child = (pid_t)strtol(word, NULL, 10);
 
-		if (!syscall(SYS_kcmp, sleeper, child, KCMP_VM, 0, 0))
+		if (proc_share_memory(sleeper, child))
 			ret = hold_new(stop, child, added);
 	}
 	return ret;

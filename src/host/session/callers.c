@@ -150,7 +150,7 @@ enum remote_catch callers_catch(struct session *session, pid_t tid)
 
 	/* Another thread of a child is left alone: its initial one can be borrowed while it waits. */
 	if (proc_number(tid, "Tgid") != tid || !proc_stat(tid, STAT_PARENT, &parent) ||
-	    !strays_has_board(session, tid) || strays_share_memory(tid, (pid_t)parent))
+	    !strays_has_board(session, tid) || proc_share_memory(tid, (pid_t)parent))
 		return REMOTE_CATCH_NOT;
 	session_lock(session);
 	reap(session, false);

@@ -147,6 +147,14 @@ struct record_result {
 	uint64_t left_over;	/* sites of processes that run on which do not have the file's bytes again */
 	uint32_t left_in;	/* these processes */
 	pid_t left_pid;		/* the first of them */
+	uint32_t idle_in;	/* forked children that have the file's bytes again, but keep their idle agent */
+	pid_t idle_pid;		/* the first of them */
+	/*
+	 * Forked children that never called in, or too late: they have what their parent had, which is to be taken away
+	 * by sessions with `clears`.  Freed by record_result_clear().
+	 */
+	pid_t *silent;
+	size_t silent_count;
 	/* The processes that were attached to; freed by record_result_clear(). */
 	struct record_attached *attached; /* as many as there are pids, and in their order */
 	size_t attached_count;		  /* of those, whose sites were written */

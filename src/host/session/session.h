@@ -97,6 +97,8 @@ struct ending {
 	bool letting_go;	  /* the session ends, whatever goes on */
 	uint64_t awaited_ns;	  /* CLOCK_MONOTONIC until which an injected agent may call in, 0 = none is awaited */
 	uint64_t strays_until_ns; /* CLOCK_MONOTONIC until which strays (strays.c) are waited for, 0 = not yet */
+	/* CLOCK_MONOTONIC until which the release of a forked child may be tried once more, 0 = there was none yet */
+	uint64_t children_until_ns;
 };
 
 /* The targets' clock (timing.c). */
@@ -289,6 +291,8 @@ void family_begin(struct session *session);
 void family_end(struct session *session);
 /* Little was recorded of the process that was attached to: others may do its work. */
 void family_hint(struct session *session);
+/* Note forked children whose agent has not called in, and is not let go of therefore; after targets_let_go(). */
+void family_note_silent(struct session *session);
 /* Now and then, without the lock; for how long to wait for other things meanwhile. */
 void family_look(struct session *session);
 int family_due_ms(const struct session *session, int at_most) __attribute__((warn_unused_result));
@@ -370,8 +374,6 @@ bool strays_may_call(struct session *session, pid_t pid) __attribute__((warn_unu
  */
 int strays_bring_in(struct session *session, pid_t pid, const struct attach_caught *caught, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* A child of vfork() runs in its parent's memory. */
-bool strays_share_memory(pid_t one, pid_t other) __attribute__((warn_unused_result));
 /* strays.c: the process has the session's board, from the process that it was forked from. */
 bool strays_has_board(const struct session *session, pid_t pid) __attribute__((warn_unused_result));
 

@@ -33,7 +33,6 @@
 #define MET_NS	    2000000000u /* for the child's agent to call in then */
 #define MET_STEP_NS 1000000
 #define CAUGHT_UP_S 5 /* for a child that has called in to be given what it lacks */
-#define KCMP_VM	    1
 
 /* The environment that the process was started with: its own copy may have changed, ours is still there. */
 static bool is_of_session(const struct session *session, const char *pid, char *environment)
@@ -177,12 +176,6 @@ static void add_children(struct related *all, pid_t parent)
 	}
 	if (folder)
 		closedir(folder);
-}
-
-/* A child of vfork() has its parent's agent, and what is on and off there. */
-bool strays_share_memory(pid_t one, pid_t other)
-{
-	return syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0;
 }
 
 /*
@@ -363,7 +356,8 @@ void strays_call(struct session *session)
 		int ret = 0;
 
 		session_unlock(session);
-		if (!asked && strays_has_board(session, pid) && !strays_share_memory(pid, all->list[i].parent))
+		/* A child of vfork() has its parent's agent, and what is on and off there. */
+		if (!asked && strays_has_board(session, pid) && !proc_share_memory(pid, all->list[i].parent))
 			ret = call_in(session, pid, &why);
 		session_lock(session);
 		if (ret && ret != -ESRCH)

@@ -58,6 +58,8 @@ struct look {
 	struct attach_move *moves; /* threads within blocks, in the threads' order, and where they go on */
 	size_t move_count;
 	uint64_t stopping_ns, stopped_ns; /* until all threads had stopped, and how long they were */
+	uint64_t all_stopped_ns;	  /* over all stops */
+	uint64_t until_ns;		  /* no other try after that; 0 = as many as are due */
 };
 
 /* Words that the scan has met on a thread's stacks, which it goes through from the lowest address up. */
@@ -407,7 +409,7 @@ static int try_once(struct session *session, struct target *target, struct look 
 	if (!ret && target->attach.littered && attach_slack_restore(stop, &target->attach.littered) < 0)
 		target->attach.littered = true;
 	look->stopped_ns = attached_resume(session, stop);
-	target->attachee->told->detach_stop_ns += look->stopped_ns;
+	look->all_stopped_ns += look->stopped_ns;
 	attach_ahead_free(ahead);
 	if (ret == -EAGAIN && !look->frames && look->obstacle >= OBSTACLE_UNWINDING &&
 	    look->obstacle <= OBSTACLE_HANDLER && attach_frames_open(&look->frames, target->pid))
@@ -425,9 +427,12 @@ static uint64_t rest_of(const struct look *look, uint64_t since_ns)
 	return rest > share ? rest : share;
 }
 
-static bool tries_again(unsigned tries, uint64_t since_ns)
+static bool tries_again(const struct look *look, unsigned tries, uint64_t since_ns)
 {
-	return clock_now_ns() - since_ns < (tries < TRIES_MIN ? LONGEST_NS : TRYING_NS);
+	uint64_t now = clock_now_ns();
+
+	return now - since_ns < (tries < TRIES_MIN ? LONGEST_NS : TRYING_NS) &&
+	       (!look->until_ns || now < look->until_ns);
 }
 
 static int let_go(struct session *session, struct target *target, struct look *look)
@@ -440,11 +445,10 @@ static int let_go(struct session *session, struct target *target, struct look *l
 	if (!ret && look->mem < 0)
 		ret = look->mem;
 	attached_begin_stops(session, target);
-	target->attachee->told->detach_stop_ns = 0;
 	if (!ret)
 		ret = try_once(session, target, look);
 	since = clock_now_ns(); /* the first stop's tries are not the time that a context is given to go away */
-	for (unsigned tries = 1; ret == -EAGAIN && tries_again(tries, since); tries++) {
+	for (unsigned tries = 1; ret == -EAGAIN && tries_again(look, tries, since); tries++) {
 		attached_rest(session, rest_of(look, since));
 		ret = try_once(session, target, look);
 	}
@@ -492,6 +496,7 @@ int attached_let_go(struct session *session, struct target *target)
 	char why[160];
 	int ret = let_go(session, target, &look);
 
+	target->attachee->told->detach_stop_ns = look.all_stopped_ns;
 	if (!ret)
 		return 0;
 	describe_obstacle(&look, ret, why, sizeof(why));
@@ -513,14 +518,20 @@ static bool has_ended(pid_t pid)
 	return has;
 }
 
-void attached_release(struct session *session, struct target *target)
+/* An agent that was kept waiting for too long is gone, too. */
+static bool is_gone(const struct target *target, int error)
+{
+	return (error == -EPIPE || error == -ECONNRESET || error == -ESRCH) && has_ended(target->pid);
+}
+
+static void release_attachee(struct session *session, struct target *target)
 {
 	struct look look = {0};
 	char why[160];
 	int ret = let_go(session, target, &look);
 
-	/* An agent that was kept waiting for too long is gone, too. */
-	if ((ret == -EPIPE || ret == -ECONNRESET || ret == -ESRCH) && has_ended(target->pid))
+	target->attachee->told->detach_stop_ns = look.all_stopped_ns;
+	if (is_gone(target, ret))
 		return;
 	if (ret) {
 		describe_obstacle(&look, ret, why, sizeof(why));
@@ -534,4 +545,34 @@ void attached_release(struct session *session, struct target *target)
 	target->attachee->told->let_go = true;
 	target->attachee->told->agent_stays = ret != 0;
 	verify_text(session, target);
+}
+
+/*
+ * There may be hundreds of children, and in each of them something in the way: together they get no more time for
+ * further tries than one process that was attached to.
+ */
+static void release_child(struct session *session, struct target *target)
+{
+	struct record_result *result = session->result;
+	struct look look = {0};
+	int ret;
+
+	if (!session->ending.children_until_ns)
+		session->ending.children_until_ns = clock_now_ns() + TRYING_NS;
+	look.until_ns = session->ending.children_until_ns;
+	ret = let_go(session, target, &look);
+	if (is_gone(target, ret))
+		ret = 0;
+	else if (ret && look.heads_are_own && !result->idle_in++)
+		result->idle_pid = target->pid;
+	target->attach.heads_are_own = !ret || look.heads_are_own;
+	target->attach.released = !ret;
+}
+
+void attached_release(struct session *session, struct target *target)
+{
+	if (target->attachee)
+		release_attachee(session, target);
+	else
+		release_child(session, target);
 }

@@ -547,18 +547,22 @@ static uint32_t led_heads(const struct target *target)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < target->map_count && !target->attachee; i++)
+	for (uint32_t i = 0; i < target->map_count && !target->attachee && !target->attach.heads_are_own; i++)
 		if (target->maps[i].mapped && !target->maps[i].stubs)
 			count += image_block_sites(target->maps[i].image);
 	return count;
 }
 
-static void count_left(struct record_result *result, const struct target *target, uint32_t sites)
+/* The agent has restored what it can by itself, all but so many sites. */
+static void take_leave(struct session *session, struct target *target, uint32_t left)
 {
-	if (!sites)
-		return;
-	result->left_over += sites;
-	if (!result->left_in++)
+	struct record_result *result = session->result;
+
+	if (session->attachees.count)
+		attached_release(session, target);
+	left += led_heads(target);
+	result->left_over += left;
+	if (left && !result->left_in++)
 		result->left_pid = target->pid;
 }
 
@@ -598,9 +602,7 @@ static int answer_message(struct session *session, struct target *target, const 
 		/* Unasked for: the agent ends by itself, as the last thread or before a sandbox. */
 		target->parted = true;
 		if (target->detaching)
-			count_left(session->result, target, message->detached.left + led_heads(target));
-		if (target->detaching && target->attachee)
-			attached_release(session, target);
+			take_leave(session, target, message->detached.left);
 		return -ESHUTDOWN;
 	case CALLTAP_MSG_FAULT:
 		if (size != sizeof(message->fault))

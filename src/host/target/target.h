@@ -75,6 +75,7 @@ struct handled {
 struct attached {
 	bool applied;		  /* the sites are written; objects that come later are held in dlopen */
 	bool released;		  /* the agent has let go of everything */
+	bool heads_are_own;	  /* heads have their own bytes again */
 	bool littered;		  /* the code that brought the agent in is still in the target */
 	uint32_t given_up_before; /* result.stops_given_up when the present stop of all threads began */
 	uint64_t spare_until_ns;  /* until then its stops wait for a moment without a transfer */
@@ -305,7 +306,10 @@ int attached_pointers(const struct target *target, int fd, const struct calltap_
 int attached_apply(struct session *session, struct target *target) __attribute__((warn_unused_result));
 /* The same for functions that were chosen later, in a target that runs; not 0: the conversation is over. */
 int attached_apply_later(struct session *session, struct target *target) __attribute__((warn_unused_result));
-/* The text is restored: stop the threads, have the agent let go of everything, let them go on. */
+/*
+ * The text is restored: stop the threads, have the agent let go of everything, let them go on.  Of a process that was
+ * attached to, and of a child that was forked from one.
+ */
 void attached_release(struct session *session, struct target *target);
 /* The agent has leftovers of a session that no release ended: only the stops and questions of a release. */
 int attached_let_go(struct session *session, struct target *target) __attribute__((warn_unused_result));

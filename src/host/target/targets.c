@@ -163,12 +163,13 @@ void targets_end_silent(struct session *session)
 			end_stuck(session, target);
 }
 
-/* A target that was attached to lets go of all that the tool brought; a command keeps it to its end. */
-static int send_detach(const struct target *target)
+/* A target that was attached to lets go of all that the tool brought, a forked child too; a command keeps it to its
+ * end. */
+static int send_detach(const struct session *session, const struct target *target)
 {
 	const struct calltap_msg_detach detach = {
 		.head = {CALLTAP_MSG_DETACH, sizeof(detach)},
-		.flags = target->attachee ? CALLTAP_DETACH_RELEASE : 0,
+		.flags = session->attachees.count ? CALLTAP_DETACH_RELEASE : 0,
 	};
 
 	return channel_send(target->socket, &detach, sizeof(detach), NULL, 0);
@@ -189,8 +190,8 @@ static void begin_detach(struct session *session, struct target *target)
 	/* An agent that waits until its borrowed thread is back has nothing to undo, and nobody reads its socket. */
 	if (!target->ended && target->attachee && target->attachee->state == ATTACHEE_COMING)
 		targets_end(session, target);
-	target->detaching =
-		!target->ended && target->greeted && !target->alone && !target->dormant && !send_detach(target);
+	target->detaching = !target->ended && target->greeted && !target->alone && !target->dormant &&
+			    !send_detach(session, target);
 }
 
 static void give_up(struct session *session, struct target *target)

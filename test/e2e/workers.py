@@ -1,0 +1,112 @@
+"""Children that are forked while their parent is attached to: at the end they are let go of as the parent is."""
+import os
+import signal
+import time
+
+import live
+from harness import expect, until
+from steering import Program, Tool, left_alone, mappings
+
+WORKERS = 6  # of test/prog/workers.c, with the children's children
+SOON = 0.3  # seconds, in which the children have begun
+
+
+class Workers(Program):
+    """test/prog/workers.c"""
+
+    def __init__(self, case, *arguments):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("workers.c"), *arguments])
+
+    def fork(self, count):
+        os.kill(self.pid, signal.SIGUSR1)
+        until("the workers", lambda: len(children(self.pid)) == count)
+        time.sleep(SOON)
+        return children(self.pid)
+
+
+def children(pid):
+    """All that descend from the process, but for a child of vfork(), which has its parent's memory."""
+    found = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+            for child in map(int, file.read().split()):
+                found += [child, *children(child)]
+    return found
+
+
+def sleeps_in_vfork(pid):
+    with open(f"/proc/{pid}/wchan", encoding="ascii") as file:
+        return file.read() == "kernel_clone"
+
+
+def remains(pid):
+    """What an attach has brought into the process, but for the agent itself."""
+    return [name for _, _, name in mappings(pid) if "memfd:calltap" in name and "agent" not in name]
+
+
+def is_clean(pid):
+    expect(not live.differing(pid), f"process {pid}: text is not the files' again: {live.differing(pid)}")
+    expect(not remains(pid), f"process {pid} has {remains(pid)}")
+
+
+def released(*options, calls):
+    """Workers that make calls are traced; one that has made none has a thread borrowed.  None of them has anything then."""
+    def test(case):
+        case.need_native("attaching")
+        with Workers(case) as program, left_alone(program):
+            with Tool(case, program, "--mode", "drop", *options) as tool:
+                workers = program.fork(WORKERS)
+                if calls:
+                    tool.records(1000)
+                expect(any(map(remains, workers)), "no worker has anything that could be left")
+                tool.detach(signal.SIGTERM)
+                said = tool.said()
+            expect("keeps" not in said and "are not the file's" not in said, f"it said {said!r}")
+            for worker in workers:
+                is_clean(worker)
+        called = len({thread.process for thread in case.trace().threads.values()})
+        expect(called >= (WORKERS if calls else 1), f"calls of {called} processes")
+    return test
+
+
+def held(case):
+    """A worker sleeps in vfork(): its thread cannot be looked at.  That is told with the remedy, which works later."""
+    case.need_native("attaching")
+    with Workers(case, "vforks") as program, left_alone(program):
+        with Tool(case, program, "--mode", "drop") as tool:
+            workers = program.fork(WORKERS + 2)
+            tool.detach(signal.SIGTERM)
+            said = tool.said()
+        expect("1 forked process that runs on keeps the agent, idle" in said, f"it said {said!r}")
+        pid = int(said.split("'calltap detach ")[1].split("'")[0])
+        expect(pid in workers, f"process {pid} is none of {workers}")
+        for worker in workers:
+            expect(not live.differing(worker), f"process {worker}: {live.differing(worker)}")
+        expect([worker for worker in workers if remains(worker)], "nothing is left in any worker")
+
+        def taken():
+            done = case.run([case.tool, "detach", str(pid)])
+            expect(done.status == 0 or "in the kernel" in done.stderr, f"{done.stderr!r}")
+            return done.status == 0
+        until("the end of vfork()", taken)
+        is_clean(pid)
+
+
+def lodges(case):
+    """A child of vfork() runs in its parent's memory: what is loaded into it would be its parent's."""
+    case.need_native("attaching")
+    with Workers(case, "vforks") as program, left_alone(program):
+        workers = program.fork(WORKERS + 2)
+        parent = next(worker for worker in workers if sleeps_in_vfork(worker))
+        done = case.run([case.tool, "attach", "--duration", "100ms", str(children(parent)[0])])
+        expect(done.status == 2 and f"attach to that, process {parent}," in done.stderr, f"status {done.status}: {done.stderr!r}")
+        expect(not remains(parent), f"the parent has {remains(parent)}")
+
+
+SINGLE = {
+    "attach-workers-vfork": lodges,
+    "attach-workers": released(calls=True),
+    "attach-workers-adaptive": released("--time", "adaptive", calls=True),
+    "attach-workers-silent": released("-l", "on_signal", calls=False),
+    "attach-workers-held": held,
+}
