@@ -87,10 +87,16 @@ static int say_hello(void)
 
 static int map_board(int fd)
 {
+	void *old = probe_context.shared.board;
 	void *board = agent_map(fd, CALLTAP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, F_SEAL_SHRINK);
 
 	if (sys_failed((long)board))
 		return (int)(long)board;
+	/* A forked child has its parent's, at which its other threads may look now: the new one takes that place. */
+	if (old && sys_mmap(old, CALLTAP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == old) {
+		sys_munmap(board, CALLTAP_PAGE);
+		return 0;
+	}
 	probe_context.shared.board = board;
 	return 0;
 }
