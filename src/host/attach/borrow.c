@@ -277,7 +277,9 @@ static void look_at_main(struct borrow *borrow, unsigned char *bytes)
 	else if (state == 'D')
 		borrow->why = "its initial thread sleeps in the kernel";
 	else if (may_stop(borrow, borrow->pid) && tracer_run(try_thread, &attempt))
-		borrow->why = "its initial thread cannot be stopped";
+		borrow->why = proc_number(borrow->pid, "TracerPid") > 0
+				      ? "its initial thread is being traced by another process"
+				      : "its initial thread cannot be stopped";
 }
 
 enum kind { KIND_OTHER, KIND_WAITS, KIND_AWAY };

@@ -272,6 +272,8 @@ int attached_stop(struct session *session, const struct target *target, struct a
 	attach_await_transfers(target->pid, target->attach.spare_until_ns);
 	session_lock(session);
 	ret = attach_stop_again(stop, target->pid, &control, 1, given_up, &diag);
+	if (ret && !proc_alive(target->pid)) /* it has ended meanwhile, in whatever step that was met */
+		ret = -ESRCH;
 	if (ret && ret != -ESRCH)
 		target_diagnose(session, target, "%s", diag.text);
 	return ret;

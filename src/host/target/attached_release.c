@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <host/proc.h>
+
 #include "attached.h"
 
 #define UNWINDING 4096 /* so near above an unwinder's return address or stack pointer its frame's words may lie */
@@ -521,7 +523,9 @@ static bool has_ended(pid_t pid)
 /* An agent that was kept waiting for too long is gone, too. */
 static bool is_gone(const struct target *target, int error)
 {
-	return (error == -EPIPE || error == -ECONNRESET || error == -ESRCH) && has_ended(target->pid);
+	bool closed = error == -EPIPE || error == -ECONNRESET || error == -ESRCH;
+
+	return error && (!proc_alive(target->pid) || (closed && has_ended(target->pid)));
 }
 
 static void release_attachee(struct session *session, struct target *target)
