@@ -68,6 +68,9 @@ def for_a_time(case):
     with Program(case) as program, left_alone(program):
         with Tool(case, program, "--duration", "500ms") as tool:
             tool.ended()
+    told = json.loads(case.run([case.tool, "info", "--json", "-i", case.trace_path]).stdout)
+    recorded = int(told["info"]["recorded_ns"])
+    expect(500000000 <= recorded < told["duration_ns"], f"recorded for {recorded} ns of {told['duration_ns']}")
     case.readable()
 
 

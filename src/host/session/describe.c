@@ -327,6 +327,10 @@ static int write_totals(struct instance *instance, struct trace_writer *writer)
 		ret = trace_writer_info(writer, "failed", "%llu", (unsigned long long)result->failed);
 	if (!ret)
 		ret = trace_writer_info(writer, "patch_ticks", "%llu", (unsigned long long)session->patch_ticks);
+	/* Of an attach the file is begun long before, and ended long after. */
+	if (!ret && session->options->pid_count && session->traced_ns && session->ending.began_ns > session->traced_ns)
+		ret = trace_writer_info(writer, "recorded_ns", "%llu",
+					(unsigned long long)(session->ending.began_ns - session->traced_ns));
 	if (!ret)
 		ret = write_clock(instance, writer);
 	if (!ret)

@@ -95,6 +95,7 @@ struct ending {
 	int fd;			  /* pidfd of the command, or of the process whose agent was put in last; or -1 */
 	uint32_t asked;		  /* atomic: how often the session was asked to end */
 	bool letting_go;	  /* the session ends, whatever goes on */
+	uint64_t began_ns;	  /* CLOCK_MONOTONIC of when that began */
 	uint64_t awaited_ns;	  /* CLOCK_MONOTONIC until which an injected agent may call in, 0 = none is awaited */
 	uint64_t strays_until_ns; /* CLOCK_MONOTONIC until which strays (strays.c) are waited for, 0 = not yet */
 	/* CLOCK_MONOTONIC until which the release of a forked child may be tried once more, 0 = there was none yet */
@@ -182,10 +183,12 @@ struct session {
 	bool emulated;		 /* the tool cannot read the targets' counter */
 	pid_t command;		 /* the command's pid, 0 = reaped */
 	uint64_t began_ns;	 /* CLOCK_MONOTONIC */
-	uint64_t traced_ns;	 /* CLOCK_MONOTONIC of the first target's GO, or the last attachee's; 0 = not yet */
-	uint64_t patch_ticks;	 /* time that agents took to write their plans */
-	bool cleaned;		 /* environments of some targets do not show the session's name */
-	bool dlopen_missed;	 /* some target cannot tell of objects that dlopen brings in */
+	/* CLOCK_MONOTONIC of the first target's GO, or of when the last attachee's threads went on with their sites; 0
+	 * = not yet */
+	uint64_t traced_ns;
+	uint64_t patch_ticks; /* time that agents took to write their plans */
+	bool cleaned;	      /* environments of some targets do not show the session's name */
+	bool dlopen_missed;   /* some target cannot tell of objects that dlopen brings in */
 	struct output output;
 };
 

@@ -247,7 +247,7 @@ static int try_once(struct session *session, struct target *target, struct look 
 	struct attach_stop *stop;
 	uint64_t ticks = 0;
 	size_t threads = 0;
-	bool late;
+	bool late, written = false;
 	int ret = read_ahead(target, look);
 
 	if (!ret)
@@ -284,10 +284,14 @@ static int try_once(struct session *session, struct target *target, struct look 
 		if (attach_pin(stop))
 			ret = write_all(session, stop, look, done);
 		attach_unpin(stop);
-		if (!ret && !done->error && !look->later && attach_copy(stop, &stacks, NULL))
+		written = !ret && !done->error;
+		if (written && !look->later && attach_copy(stop, &stacks, NULL))
 			stacks = NULL; /* then the trace begins without them */
 	}
 	note_stop(target->attachee, attached_resume(session, stop), (uint32_t)threads, look->later);
+	/* From now on calls are recorded, whatever is left to do before the agent is told to go on. */
+	if (written && target->attachee && !look->later)
+		session->traced_ns = clock_now_ns();
 	if (stacks)
 		attached_tell_stacks(session, target, stacks, ticks);
 	if (late) {

@@ -211,7 +211,7 @@ static int send_go(struct session *session, struct target *target, int memory)
 	int ret = fresh ? timing_ask(target) : 0; /* it may end soon */
 
 	target->settled = true;
-	if (!session->traced_ns || (target->attachee && !target->began))
+	if (!session->traced_ns)
 		session->traced_ns = clock_now_ns();
 	target->began = true;
 	return ret ? ret : channel_send(target->socket, &go, sizeof(go), &memory, memory < 0 ? 0 : 1);

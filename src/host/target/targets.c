@@ -217,6 +217,7 @@ void targets_let_go(struct session *session)
 
 	session_lock(session);
 	session->ending.letting_go = true;
+	session->ending.began_ns = clock_now_ns();
 	if (session->emulated)
 		timing_tick(session, until + DETACH_NS); /* the last word on the clock */
 	for (struct target *target = session->targets; target; target = target->next)

@@ -167,6 +167,7 @@ static const struct {
 	{"untraced", NULL, TEXT},
 	{"clock_hz", NULL, TEXT},
 	{"clock_read_ns", NULL, TEXT},
+	{"recorded_ns", NULL, TEXT},
 };
 
 #define KNOWN_KEYS (sizeof(known_keys) / sizeof(known_keys[0]))
@@ -309,6 +310,8 @@ static void print_totals(const struct trace *trace, const struct totals *totals,
 	print_clock_rate(trace, out);
 	print_clock_read(trace, out);
 	put_line(out, "Duration", timetext(duration_ns(trace, totals), text));
+	if (trace_info(trace, "recorded_ns"))
+		put_line(out, "Recorded", timetext(strtoull(trace_info(trace, "recorded_ns"), NULL, 10), text));
 	status_text(trace, line, sizeof(line));
 	put_line(out, "Ended", line);
 	snprintf(line, sizeof(line), "%u", totals->processes);
