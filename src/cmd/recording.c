@@ -849,6 +849,13 @@ void recording_tell_losses(const struct record_result *result)
 							   : "");
 }
 
+/* Counters are no records, and a flight recorder's are not counted before they are wanted. */
+static bool saw_nothing(const struct record_options *options, const struct record_result *result)
+{
+	return options->pid_count && result->attached_count && !result->records && !result->children && !result->lost &&
+	       options->tracer->patches && !options->tracer->counts && options->mode != CALLTAP_MODE_OVERWRITE;
+}
+
 void recording_summarize(const struct recording *recording, const struct record_result *result)
 {
 	const struct record_options *options = &recording->settings.options;
@@ -858,6 +865,10 @@ void recording_summarize(const struct recording *recording, const struct record_
 	if (recording->quiet || !result->ran)
 		return;
 	recording_tell_losses(result);
+	if (saw_nothing(options, result))
+		fprintf(stderr,
+			"calltap: nothing was recorded, for no traced function was called; a program that waits "
+			"calls none, nor does code that is made at run time (Java, JavaScript)\n");
 	if (!options->verbose && !isatty(STDERR_FILENO))
 		return;
 	fprintf(stderr, "calltap: %llu %s of %u %s in %u %s, %s in %s", (unsigned long long)result->records,

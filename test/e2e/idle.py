@@ -85,7 +85,19 @@ def let_go_and_back(case):
         program.end()
 
 
+def nothing_to_record(case):
+    """A program that calls nothing: that is said, but where no call is asked for."""
+    case.need_native("attaching")
+    with Sleeper(case) as program:
+        for tracer, says in (("function_graph", True), ("nop", False)):
+            done = case.run([case.tool, "attach", "-p", tracer, "--duration", "100ms", "-o", case.trace_path, str(program.pid)])
+            expect(done.status == 0, f"status {done.status}: {done.stderr!r}")
+            expect(("nothing was recorded" in done.stderr) == says, f"{tracer}: it said {done.stderr!r}")
+        program.end()
+
+
 SINGLE = {
+    "idle-attached-told": nothing_to_record,
     "idle-recorded": recorded(),
     "idle-recorded-function": recorded("-p", "function"),
     "idle-recorded-overwrite": recorded("--mode", "overwrite"),
