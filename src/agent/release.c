@@ -25,7 +25,9 @@ struct told {
 
 bool agent_has_leftovers(void)
 {
-	return probe_context.region_count || agent.pointers.count || agent.fronts_led || probe_context.wiped->alive;
+	/* A child that was forked in the midst of an attach has its parent's buffers, if nothing else. */
+	return probe_context.region_count || agent.pointers.count || agent.fronts_led || probe_context.wiped->alive ||
+	       agent.arenas.count || probe_context.shared.board;
 }
 
 /* True if the planes missed a frame: it would return to where nothing is. */

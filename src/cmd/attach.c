@@ -170,6 +170,9 @@ static void summarize_all(const struct recording *recording, const struct record
 		fprintf(stderr, "calltap: %u function%s left alone: a thread was about to run into %s\n",
 			result->skipped, result->skipped == 1 ? " was" : "s were",
 			result->skipped == 1 ? "it" : "them");
+	if (talks && result->freed)
+		fprintf(stderr, "calltap: %u %s let go of as well\n", result->freed,
+			counted(result->freed, "forked process was", "forked processes were"));
 	if (talks)
 		summarize_stops(result);
 	recording_summarize(recording, result);

@@ -100,9 +100,17 @@ static int clear(pid_t pid, char **argv, const char *whose, struct calltap_diag 
 
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 {
-	if (!attach_has_agent(pid))
-		return clearing_refuse(pid, diag);
-	return clear(pid, argv, "an earlier calltap", diag);
+	const bool code = attach_slack_has(pid);
+	int ret;
+
+	/* A child that was forked in the midst of an attach may have nothing else. */
+	if (code)
+		attach_slack_clean(pid);
+	ret = attach_has_agent(pid) ? clear(pid, argv, "an earlier calltap", diag) : clearing_refuse(pid, diag);
+	if (ret != -ESRCH || !code || attach_slack_has(pid))
+		return ret;
+	printf("what an earlier calltap had left in process %d is taken away: the code that brought it in\n", (int)pid);
+	return 0;
 }
 
 int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)
@@ -112,35 +120,59 @@ int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)
 	return clear(pid, argv, "the recording", diag);
 }
 
+/* What could not be taken away. */
+struct left {
+	uint32_t count;
+	char pids[128]; /* of the first ones */
+	struct calltap_diag why;
+};
+
 /* A child that has ended, or executed another program, has nothing any more. */
 static int clear_child(pid_t pid, char **argv, struct calltap_diag *diag)
 {
-	int ret = attach_has_agent(pid) ? clear(pid, argv, NULL, diag) : 0;
+	int ret;
 
-	return ret && !attach_has_agent(pid) ? 0 : ret;
+	if (attach_slack_has(pid))
+		attach_slack_clean(pid);
+	ret = attach_has_agent(pid) ? clear(pid, argv, NULL, diag) : 0;
+	return ret == -ESRCH || !attach_has_agent(pid) ? 0 : ret;
 }
 
-void clearing_children(const struct record_result *result, char **argv)
+static void note_left(struct left *left, pid_t pid, const struct calltap_diag *why)
 {
+	size_t at = strlen(left->pids);
+
+	if (!left->count++)
+		left->why = *why;
+	if (at + sizeof(" 2147483647 ...") < sizeof(left->pids))
+		snprintf(left->pids + at, sizeof(left->pids) - at, " %d", (int)pid);
+	else if (at && left->pids[at - 1] != '.')
+		snprintf(left->pids + at, sizeof(left->pids) - at, " ...");
+}
+
+/* Children of children may be forked meanwhile, so there is another look as long as one finds any. */
+void clearing_children(struct record_result *result, char **argv)
+{
+	struct record_silent *silent = &result->silent;
 	const int64_t until = now_ms() + CHILDREN_MS;
-	struct calltap_diag first = {0};
-	uint32_t left = 0;
-	pid_t pid = 0;
+	struct left left = {0};
 
-	for (size_t i = 0; i < result->silent_count; i++) {
-		struct calltap_diag diag = {.column = -1};
-		int ret = now_ms() < until ? clear_child(result->silent[i], argv, &diag)
-					   : calltap_diag_set(&diag, -ETIMEDOUT, "there was no time for it");
+	for (record_silent_look(silent); silent->count; record_silent_look(silent))
+		for (size_t i = 0; i < silent->count; i++) {
+			struct calltap_diag diag = {.column = -1};
+			int ret = now_ms() < until ? clear_child(silent->pids[i], argv, &diag)
+						   : calltap_diag_set(&diag, -ETIMEDOUT, "there was no time for it");
 
-		if (!ret || left++)
-			continue;
-		first = diag;
-		pid = result->silent[i];
-	}
-	if (left)
+			if (ret)
+				note_left(&left, silent->pids[i], &diag);
+			else
+				result->freed++;
+		}
+	if (left.count)
 		fprintf(stderr,
-			"calltap: %u %s what was brought into the parent, switched off (the first: %s); "
-			"'calltap detach %d'%s tries again\n",
-			left, counted(left, "forked process keeps", "forked processes keep"), first.text, (int)pid,
-			left > 1 ? ", and the same for the others," : "");
+			"calltap: %u %s, as of the fork, what was brought into the process that was attached to; "
+			"nothing is "
+			"recorded there (%s); 'calltap detach PID' tries again:%s\n",
+			left.count, counted(left.count, "forked process keeps", "forked processes keep"), left.why.text,
+			left.pids);
 }

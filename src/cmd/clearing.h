@@ -25,7 +25,7 @@ int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag) __attribu
  * Take away what a session has left in children that were forked meanwhile and have not called in; print only where
  * that cannot be.
  */
-void clearing_children(const struct record_result *result, char **argv);
+void clearing_children(struct record_result *result, char **argv);
 /* The error of a process that is not traced: what may be left in it is said there. */
 int clearing_refuse(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 

@@ -853,7 +853,8 @@ void recording_tell_losses(const struct record_result *result)
 static bool saw_nothing(const struct record_options *options, const struct record_result *result)
 {
 	return options->pid_count && result->attached_count && !result->records && !result->children && !result->lost &&
-	       options->tracer->patches && !options->tracer->counts && options->mode != CALLTAP_MODE_OVERWRITE;
+	       !result->unreached && !result->late && options->tracer->patches && !options->tracer->counts &&
+	       options->mode != CALLTAP_MODE_OVERWRITE;
 }
 
 void recording_summarize(const struct recording *recording, const struct record_result *result)

@@ -92,9 +92,10 @@ def executable(path):
     return [(offset, length) for kind, flags, offset, _, _, length in segments if kind == 1 and flags & 1]
 
 
-def text_of(pid):
-    """[(start, bytes in memory, bytes in the file, path)] of the mapped text of files.  An emulated program's text is
-    not executable, but all that reads of it is the program's."""
+def text_of(pid, pages=False):
+    """[(start, bytes in memory, bytes in the file, path)] of the mapped text of files; pages: with the rest of each last
+    page, where a borrowed thread's code lies.  An emulated program's text is not executable, but all that reads of it is
+    the program's."""
     found = []
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         for line in maps:
@@ -103,7 +104,8 @@ def text_of(pid):
                 continue
             low, high, start = (int(match[i], 16) for i in (1, 2, 3))
             for offset, size in executable(match[4]):
-                first, last = max(start, offset), min(start + high - low, offset + size)
+                end = -(-(offset + size) // 4096) * 4096 if pages else offset + size
+                first, last = max(start, offset), min(start + high - low, end)
                 if first >= last:
                     continue
                 memory.seek(low + first - start)
@@ -129,9 +131,9 @@ def vdso_of(pid):
     return b""
 
 
-def differing(pid):
+def differing(pid, pages=False):
     """{(object, offset in its text): byte in memory}"""
-    return {(os.path.basename(path), at): content[at] for low, content, wanted, path in text_of(pid)
+    return {(os.path.basename(path), at): content[at] for low, content, wanted, path in text_of(pid, pages)
             if content != wanted for at in range(len(wanted)) if content[at] != wanted[at]}
 
 

@@ -45,7 +45,8 @@ def remains(pid):
 
 
 def is_clean(pid):
-    expect(not live.differing(pid), f"process {pid}: text is not the files' again: {live.differing(pid)}")
+    different = live.differing(pid, pages=True)
+    expect(not different, f"process {pid}: text is not the files' again: {different}")
     expect(not remains(pid), f"process {pid} has {remains(pid)}")
 
 
@@ -92,6 +93,34 @@ def held(case):
         is_clean(pid)
 
 
+def of_group(group):
+    """The processes of that group which have not ended."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                state, _, its_group = file.read().rpartition(")")[2].split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(its_group) == group and state not in "ZX":
+            found.append(int(entry))
+    return found
+
+
+def storms(case):
+    """Children are forked in the midst of the attach, of the recording, and of its end, and by such children."""
+    case.need_native("attaching")
+    for _ in range(3):
+        with Workers(case, "storms") as program:
+            with Tool(case, program, "--mode", "drop", "--duration", "300ms") as tool:
+                tool.ended()
+                said = tool.said()
+            expect("keep" not in said and "are not the file's" not in said, f"it said {said!r}")
+            for worker in of_group(program.pid):
+                is_clean(worker)
+            program.end()
+
+
 def lodges(case):
     """A child of vfork() runs in its parent's memory: what is loaded into it would be its parent's."""
     case.need_native("attaching")
@@ -104,6 +133,7 @@ def lodges(case):
 
 
 SINGLE = {
+    "attach-workers-storms": storms,
     "attach-workers-vfork": lodges,
     "attach-workers": released(calls=True),
     "attach-workers-adaptive": released("--time", "adaptive", calls=True),

@@ -2,6 +2,9 @@
  * A program whose work is done by children that it forks when SIGUSR1 comes: two that make calls and have forked one
  * more each, one that makes calls in two threads, and one that makes none.
  *
+ * workers storms: it forks children from the start on, every few milliseconds, and every other child forks one more and
+ * ends; half of those that stay make calls.
+ *
  * workers vforks: one more child, which sleeps in vfork() for ten seconds, as its own child does.
  *
  * Prints "ready PID", and "all was well" if all of them have ended well after SIGTERM.
@@ -20,6 +23,8 @@
 #define CALLS	 100
 #define PAUSE_NS 2000000
 #define SLEEP_S	 10
+#define STORM	 150
+#define STORM_US 5000
 
 static volatile sig_atomic_t starts, ends;
 
@@ -106,6 +111,41 @@ static int in_vfork(void)
 	return with_thread();
 }
 
+static int be_one_of_many(int number)
+{
+	if (number % 2 && fork())
+		_exit(0);
+	return number % 4 < 2 ? silent() : work(NULL) != NULL;
+}
+
+/* All are of one process group, which nobody else is of. */
+static int storms(void)
+{
+	int status, failed = 0;
+
+	for (int i = 0; i < STORM && !ends; i++) {
+		pid_t child = fork();
+
+		if (!child)
+			_exit(be_one_of_many(i));
+		failed |= child < 0;
+		usleep(STORM_US);
+	}
+	work(NULL);
+	kill(0, SIGTERM);
+	while (wait(&status) > 0)
+		failed |= status != 0;
+	return failed;
+}
+
+static int end(int failed)
+{
+	if (failed)
+		return 1;
+	printf("all was well\n");
+	return STATUS;
+}
+
 int main(int argc, char **argv)
 {
 	static int (*const jobs[])(void) = {with_child, with_child, with_thread, silent, in_vfork};
@@ -117,6 +157,8 @@ int main(int argc, char **argv)
 	signal(SIGTERM, on_signal);
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
+	if (argc > 1 && !strcmp(argv[1], "storms"))
+		return end(storms());
 	while (!starts && !ends)
 		make_calls();
 	for (int i = 0; i < count; i++) {
@@ -127,8 +169,5 @@ int main(int argc, char **argv)
 	work(NULL);
 	for (int i = 0; i < count; i++)
 		failed |= await(children[i]);
-	if (failed)
-		return 1;
-	printf("all was well\n");
-	return STATUS;
+	return end(failed);
 }

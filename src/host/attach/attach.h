@@ -360,6 +360,8 @@ int attach_slack_restore(struct attach_stop *stop, bool *in_use) __attribute__((
  * Returns how many transfers that cut short (attach_times).
  */
 uint32_t attach_slack_clean(pid_t pid);
+/* True if an injection has left its code in the process; only its memory is looked at. */
+bool attach_slack_has(pid_t pid);
 
 /* Copies of registers and live stacks (64 KiB of each at most), to be unwound when the threads run again. */
 struct attach_stacks;

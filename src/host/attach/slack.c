@@ -208,6 +208,28 @@ static void find_leftovers(const struct attach_stop *stop, struct leftovers *lef
 	}
 }
 
+bool attach_slack_has(pid_t pid)
+{
+	size_t size = (native_code_size() + 7) & ~(size_t)7;
+	unsigned char bytes[NATIVE_CODE_MAX];
+	const pid_t alive = proc_alive(pid);
+	struct space space;
+	bool has = false;
+
+	if (!alive || space_read(&space, alive))
+		return false;
+	elf_version(EV_CURRENT);
+	for (size_t i = 0; !has && i < space.count; i++) {
+		const struct map *map = &space.maps[i];
+		uint64_t end = slack_segment_end(alive, map);
+		uint64_t at = (end + SLACK_ALIGN - 1) & ~(uint64_t)(SLACK_ALIGN - 1);
+
+		has = end && at + size <= map->hi && !memory_read(alive, at, bytes, size) && native_code_is(bytes);
+	}
+	space_free(&space);
+	return has;
+}
+
 static int note_use(void *context, const struct attach_hit *hit)
 {
 	struct leftovers *leftovers = context;

@@ -289,6 +289,7 @@ static void collect_result(struct session *session)
 		leave_out(session, injector->attachee);
 	} else {
 		injector->attachee->code_left = true;
+		injector->attachee->agent = attached_agent_of(injector->attachee->told->pid);
 		await_agent(session, injector->attachee);
 		if (injector->attachee->target)
 			set_up(session, injector->attachee->target);

@@ -275,47 +275,6 @@ void family_hint(struct session *session)
 	free(known.list);
 }
 
-/* A process of the session that has been told to let go, or whose agent is away for good. */
-static bool has_left(const struct session *session, pid_t pid)
-{
-	for (const struct target *target = session->targets; target; target = target->next)
-		if (target->pid == pid && (target->attachee || target->detaching || target->alone))
-			return true;
-	return false;
-}
-
-static void note_silent(struct record_result *result, pid_t pid)
-{
-	pid_t *list = reallocarray(result->silent, result->silent_count + 1, sizeof(*list));
-
-	if (!list)
-		return;
-	result->silent = list;
-	result->silent[result->silent_count++] = pid;
-}
-
-/*
- * A child has begun after the session, and has the board that its parent had at the fork.  A child of vfork() has its
- * parent's memory, and is no process to clear.
- */
-void family_note_silent(struct session *session)
-{
-	const uint64_t began = ticks_at(session->began_ns);
-	struct family now;
-
-	if (!session->options->pid_count || session->options->clears)
-		return;
-	session_lock(session);
-	read_all(&now);
-	for (size_t i = 0; i < now.count; i++)
-		if (now.members[i].began + 1 >= began && !has_left(session, now.members[i].pid) &&
-		    strays_has_board(session, now.members[i].pid) &&
-		    !proc_share_memory(now.members[i].pid, now.members[i].parent))
-			note_silent(session->result, now.members[i].pid);
-	session_unlock(session);
-	free(now.members);
-}
-
 /*
  * ---- Of a command ----
  */

@@ -106,6 +106,28 @@ struct record_options {
 	struct record_live *live;  /* for others to change what is recorded, or NULL */
 };
 
+/*
+ * Children that were forked from a process that was attached to, and know of no end: they have never called in, or too
+ * late.  They have what their parent had, which is to be taken away by sessions with `clears`.
+ */
+struct record_silent {
+	pid_t *pids; /* what the last look has found */
+	size_t count;
+	/* How children are known; silent.c alone looks there. */
+	struct record_parent *parents;
+	size_t parent_count;
+	pid_t *seen; /* those that earlier looks have found, or that were let go of otherwise */
+	size_t seen_count;
+	uint64_t board; /* inode of the session's board */
+};
+
+/*
+ * Look for such children that no look has found before; one may have been forked by another meanwhile.  Freed by
+ * record_result_clear().
+ */
+void record_silent_look(struct record_silent *silent);
+void record_silent_clear(struct record_silent *silent);
+
 struct record_result {
 	int wait_status; /* the command's, as from waitpid(); valid when `ran` */
 	bool ran;	 /* the command was started */
@@ -147,14 +169,10 @@ struct record_result {
 	uint64_t left_over;	/* sites of processes that run on which do not have the file's bytes again */
 	uint32_t left_in;	/* these processes */
 	pid_t left_pid;		/* the first of them */
+	uint32_t freed;		/* forked children that run on, and were let go of */
 	uint32_t idle_in;	/* forked children that have the file's bytes again, but keep their idle agent */
 	pid_t idle_pid;		/* the first of them */
-	/*
-	 * Forked children that never called in, or too late: they have what their parent had, which is to be taken away
-	 * by sessions with `clears`.  Freed by record_result_clear().
-	 */
-	pid_t *silent;
-	size_t silent_count;
+	struct record_silent silent;
 	/* The processes that were attached to; freed by record_result_clear(). */
 	struct record_attached *attached; /* as many as there are pids, and in their order */
 	size_t attached_count;		  /* of those, whose sites were written */

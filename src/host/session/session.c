@@ -361,7 +361,7 @@ static int run_session(struct session *session, struct calltap_diag *diag)
 	session_serve(session);
 	targets_let_go(session);
 	attachees_end(session);
-	family_note_silent(session);
+	silent_note(session);
 	if (session->options->ending)
 		session->options->ending(session->options->ending_ctx);
 	live_detach(session);
@@ -493,8 +493,6 @@ int record_run(const struct record_options *options, struct record_result *resul
 void record_result_clear(struct record_result *result)
 {
 	free(result->attached);
-	free(result->silent);
 	result->attached = NULL;
-	result->silent = NULL;
-	result->silent_count = 0;
+	record_silent_clear(&result->silent);
 }

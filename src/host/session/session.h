@@ -50,6 +50,7 @@ enum attachee_state {
 };
 
 struct attachee {
+	uint64_t agent; /* where the agent's code is mapped, 0 = not known */
 	enum attachee_state state;
 	struct record_attached *told;	       /* the pid, and what the user is told of the process */
 	struct attach_program program;	       /* what the process ran when the session began */
@@ -294,8 +295,6 @@ void family_begin(struct session *session);
 void family_end(struct session *session);
 /* Little was recorded of the process that was attached to: others may do its work. */
 void family_hint(struct session *session);
-/* Note forked children whose agent has not called in, and is not let go of therefore; after targets_let_go(). */
-void family_note_silent(struct session *session);
 /* Now and then, without the lock; for how long to wait for other things meanwhile. */
 void family_look(struct session *session);
 int family_due_ms(const struct session *session, int at_most) __attribute__((warn_unused_result));
@@ -377,6 +376,8 @@ bool strays_may_call(struct session *session, pid_t pid) __attribute__((warn_unu
  */
 int strays_bring_in(struct session *session, pid_t pid, const struct attach_caught *caught, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/* silent.c: what is to be known for record_silent_look(); when all targets have let go. */
+void silent_note(struct session *session);
 /* strays.c: the process has the session's board, from the process that it was forked from. */
 bool strays_has_board(const struct session *session, pid_t pid) __attribute__((warn_unused_result));
 

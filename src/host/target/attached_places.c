@@ -52,6 +52,13 @@ int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, s
 	return (int)count;
 }
 
+uint64_t attached_agent_of(pid_t pid)
+{
+	struct attach_range range;
+
+	return attached_text_of(pid, "libcalltap-agent", &range, 1) == 1 ? range.lo : 0;
+}
+
 static int add_texts(struct attached_places *places, const struct target *target, const char *name,
 		     enum attached_place kind)
 {

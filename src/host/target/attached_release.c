@@ -567,7 +567,9 @@ static void release_child(struct session *session, struct target *target)
 	ret = let_go(session, target, &look);
 	if (is_gone(target, ret))
 		ret = 0;
-	else if (ret && look.heads_are_own && !result->idle_in++)
+	else if (!ret)
+		result->freed++;
+	else if (look.heads_are_own && !result->idle_in++)
 		result->idle_pid = target->pid;
 	target->attach.heads_are_own = !ret || look.heads_are_own;
 	target->attach.released = !ret;
@@ -575,6 +577,7 @@ static void release_child(struct session *session, struct target *target)
 
 void attached_release(struct session *session, struct target *target)
 {
+	target->attach.tried = true;
 	if (target->attachee)
 		release_attachee(session, target);
 	else

@@ -76,6 +76,7 @@ struct attached {
 	bool applied;		  /* the sites are written; objects that come later are held in dlopen */
 	bool released;		  /* the agent has let go of everything */
 	bool heads_are_own;	  /* heads have their own bytes again */
+	bool tried;		  /* the agent was to let go of everything */
 	bool littered;		  /* the code that brought the agent in is still in the target */
 	uint32_t given_up_before; /* result.stops_given_up when the present stop of all threads began */
 	uint64_t spare_until_ns;  /* until then its stops wait for a moment without a transfer */
@@ -293,6 +294,8 @@ void additions_go_on(struct session *session);
 
 /* attached.c: a process that ran already; steps of the conversation that others do not have. */
 struct found;
+/* Where the agent's code is mapped, 0 = nowhere. */
+uint64_t attached_agent_of(pid_t pid);
 /* Check if there is anything to trace in the process, and if it can be attached to, before anything is touched. */
 int attached_check(struct session *session, pid_t pid, struct found *found, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));

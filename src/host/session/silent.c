@@ -1,0 +1,160 @@
+/*
+ * Forked children that are left when a session that has attached to processes is over, and all its targets have let go.
+ *
+ * A child has its parent's memory as of the fork: with sites that are on, heads that are led, buffers, or only the code
+ * of a borrowed thread, as the attach had come so far.  It calls in by its first traced call; one that makes none, or
+ * makes it when nobody listens any more, knows of no end.  So each process that began after the tool is looked at: for
+ * the session's board; for the agent at its parent's address, which chance does not give it; or for a borrowed thread's
+ * code in the parent's program.  What has another session's board is that session's.  doc/design/control.md, "Letting
+ * go". Context: host, the thread of the command, when the session is over.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <host/attach/attach.h>
+#include <host/proc.h>
+#include <host/space.h>
+
+#include "session.h"
+
+#define STAT_PARENT 4
+#define STAT_BEGAN  22
+
+/* A process that was attached to. */
+struct record_parent {
+	struct attach_program program;
+	uint64_t agent; /* where the agent's code is mapped, 0 = it was not */
+};
+
+static void note_seen(struct record_silent *silent, pid_t pid)
+{
+	pid_t *list = reallocarray(silent->seen, silent->seen_count + 1, sizeof(*list));
+
+	if (!list)
+		return;
+	silent->seen = list;
+	list[silent->seen_count++] = pid;
+}
+
+void silent_note(struct session *session)
+{
+	struct record_silent *silent = &session->result->silent;
+	struct stat board;
+
+	if (session->options->clears || !session->attachees.count || fstat(session->board_fd, &board))
+		return;
+	silent->parents = calloc(session->attachees.count, sizeof(*silent->parents));
+	if (!silent->parents)
+		return;
+	silent->board = board.st_ino;
+	session_lock(session);
+	for (uint32_t i = 0; i < session->attachees.count; i++) {
+		const struct attachee *attachee = &session->attachees.list[i];
+
+		note_seen(silent, attachee->told->pid);
+		if (attachee->agent)
+			silent->parents[silent->parent_count++] =
+				(struct record_parent){attachee->program, attachee->agent};
+	}
+	for (const struct target *target = session->targets; target; target = target->next)
+		if (target->alone || target->attach.tried)
+			note_seen(silent, target->pid);
+	session_unlock(session);
+}
+
+static bool is_seen(const struct record_silent *silent, pid_t pid)
+{
+	for (size_t i = 0; i < silent->seen_count; i++)
+		if (silent->seen[i] == pid)
+			return true;
+	return false;
+}
+
+static bool runs_program_of(const struct record_silent *silent, pid_t pid)
+{
+	struct attach_program program;
+
+	attach_program_of(&program, pid);
+	for (size_t i = 0; program.known && i < silent->parent_count; i++)
+		if (silent->parents[i].program.device == program.device &&
+		    silent->parents[i].program.inode == program.inode)
+			return true;
+	return false;
+}
+
+static bool is_agent_of_parent(const struct record_silent *silent, const struct map *map)
+{
+	for (size_t i = 0; map->bits & MAP_EXEC && i < silent->parent_count; i++)
+		if (silent->parents[i].agent == map->lo)
+			return true;
+	return false;
+}
+
+static bool has_remains(const struct record_silent *silent, pid_t pid)
+{
+	bool ours = false, others = false, agent = false, buffers = false;
+	struct space space;
+
+	if (space_read(&space, pid))
+		return false;
+	for (size_t i = 0; i < space.count; i++) {
+		const struct map *map = &space.maps[i];
+		bool board = strstr(map->path, "/memfd:calltap-board") != NULL;
+
+		ours |= board && map->inode == silent->board;
+		others |= board && map->inode != silent->board;
+		buffers |= strstr(map->path, "/memfd:calltap-arena") != NULL;
+		agent |= strstr(map->path, "libcalltap-agent") && is_agent_of_parent(silent, map);
+	}
+	space_free(&space);
+	return ours || (!others && ((agent && buffers) || (runs_program_of(silent, pid) && attach_slack_has(pid))));
+}
+
+static void note_found(struct record_silent *silent, pid_t pid)
+{
+	pid_t *list = reallocarray(silent->pids, silent->count + 1, sizeof(*list));
+
+	if (!list)
+		return;
+	silent->pids = list;
+	list[silent->count++] = pid;
+	note_seen(silent, pid);
+}
+
+/* A child of vfork() has its parent's memory: it is no process to clear. */
+static void look_at(struct record_silent *silent, pid_t pid, unsigned long long since)
+{
+	unsigned long long began, parent;
+
+	if (is_seen(silent, pid) || !proc_stat(pid, STAT_BEGAN, &began) || began < since ||
+	    !proc_stat(pid, STAT_PARENT, &parent) || proc_share_memory(pid, (pid_t)parent) || !has_remains(silent, pid))
+		return;
+	note_found(silent, pid);
+}
+
+void record_silent_look(struct record_silent *silent)
+{
+	DIR *folder = silent->parent_count ? opendir("/proc") : NULL;
+	const struct dirent *entry;
+	unsigned long long since = 0;
+
+	silent->count = 0;
+	(void)!proc_stat(getpid(), STAT_BEGAN, &since);
+	while (folder && (entry = readdir(folder)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			look_at(silent, (pid_t)strtol(entry->d_name, NULL, 10), since);
+	if (folder)
+		closedir(folder);
+}
+
+void record_silent_clear(struct record_silent *silent)
+{
+	free(silent->pids);
+	free(silent->parents);
+	free(silent->seen);
+	*silent = (struct record_silent){0};
+}
