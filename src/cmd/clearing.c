@@ -47,8 +47,9 @@ static void tell(const struct record_attached *told, const char *whose)
 
 	if (!whose)
 		return;
-	printf("what %s had left in process %d is taken away, its threads were stopped for %.2f ms", whose,
-	       (int)told->pid, (double)told->detach_stop_ns / 1e6);
+	printf("what %s had left in process %d is taken away", whose, (int)told->pid);
+	if (told->detach_stop_ns)
+		printf(", its threads were stopped for %.2f ms", (double)told->detach_stop_ns / 1e6);
 	if (told->text.differing)
 		printf("; %llu %s from its files (the first at offset 0x%llx of %s), which is somebody else's\n",
 		       (unsigned long long)told->text.differing,
@@ -101,6 +102,7 @@ static int clear(pid_t pid, char **argv, const char *whose, struct calltap_diag 
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 {
 	const bool code = attach_slack_has(pid);
+	struct record_attached told = {.pid = pid};
 	int ret;
 
 	/* A child that was forked in the midst of an attach may have nothing else. */
@@ -109,7 +111,8 @@ int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 	ret = attach_has_agent(pid) ? clear(pid, argv, "an earlier calltap", diag) : clearing_refuse(pid, diag);
 	if (ret != -ESRCH || !code || attach_slack_has(pid))
 		return ret;
-	printf("what an earlier calltap had left in process %d is taken away: the code that brought it in\n", (int)pid);
+	told.text = compare_text(pid, NULL, NULL);
+	tell(&told, "an earlier calltap");
 	return 0;
 }
 
@@ -150,29 +153,42 @@ static void note_left(struct left *left, pid_t pid, const struct calltap_diag *w
 		snprintf(left->pids + at, sizeof(left->pids) - at, " ...");
 }
 
-/* Children of children may be forked meanwhile, so there is another look as long as one finds any. */
+/* Returns how many were cleared of those that the last look has found. */
+static uint32_t clear_found(const struct record_silent *silent, char **argv, int64_t until, struct left *left)
+{
+	uint32_t cleared = 0;
+
+	for (size_t i = 0; i < silent->count; i++) {
+		struct calltap_diag diag = {.column = -1};
+		int ret = now_ms() < until ? clear_child(silent->pids[i], argv, &diag)
+					   : calltap_diag_set(&diag, -ETIMEDOUT, "there was no time for it");
+
+		if (ret)
+			note_left(left, silent->pids[i], &diag);
+		cleared += !ret;
+	}
+	return cleared;
+}
+
+/*
+ * Children of children may be forked meanwhile, so there is another look after each that was of use.  One that cannot
+ * be cleared may go on forking.
+ */
 void clearing_children(struct record_result *result, char **argv)
 {
-	struct record_silent *silent = &result->silent;
 	const int64_t until = now_ms() + CHILDREN_MS;
 	struct left left = {0};
+	uint32_t cleared;
 
-	for (record_silent_look(silent); silent->count; record_silent_look(silent))
-		for (size_t i = 0; i < silent->count; i++) {
-			struct calltap_diag diag = {.column = -1};
-			int ret = now_ms() < until ? clear_child(silent->pids[i], argv, &diag)
-						   : calltap_diag_set(&diag, -ETIMEDOUT, "there was no time for it");
-
-			if (ret)
-				note_left(&left, silent->pids[i], &diag);
-			else
-				result->freed++;
-		}
+	do {
+		record_silent_look(&result->silent);
+		cleared = clear_found(&result->silent, argv, until, &left);
+		result->freed += cleared;
+	} while (cleared && now_ms() < until);
 	if (left.count)
 		fprintf(stderr,
-			"calltap: %u %s, as of the fork, what was brought into the process that was attached to; "
-			"nothing is "
-			"recorded there (%s); 'calltap detach PID' tries again:%s\n",
+			"calltap: %u %s what was brought in before the fork, and nothing is recorded there (%s); "
+			"'calltap detach PID' tries again:%s\n",
 			left.count, counted(left.count, "forked process keeps", "forked processes keep"), left.why.text,
 			left.pids);
 }

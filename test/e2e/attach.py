@@ -852,12 +852,13 @@ def beside_comings(case):
     with Comings(case, 3) as program:
         before, followed, given_up = look(program), 0, 0
         for number in range(COMINGS):
-            done = attach_for(case, program, 0.02 * (1 + number % 3))
+            done = attach_for(case, program, 0.04 * (1 + number % 3))
             # On a busy machine it may be in the middle of loading at each stop, or none may come in so short a time.
             if done.status == 2 and re.fullmatch(ALL_THE_TIME, done.stderr):
                 given_up += 1
                 continue
-            expect(not done.status and not done.stderr, f"attach {number}: status {done.status}: {done.stderr!r}")
+            idle = done.stderr.startswith("calltap: nothing was recorded") and not case.trace().called()  # it got no CPU meanwhile
+            expect(not done.status and (idle or not done.stderr), f"attach {number}: status {done.status}: {done.stderr!r}")
             followed += "library_answer" in case.trace().called()
         expect(given_up <= COMINGS // 4, f"{given_up} of {COMINGS} attaches were given up")
         expect(followed > COMINGS // 4, f"only {followed} of {COMINGS} traces have a library that came")
