@@ -15,6 +15,7 @@ import mmap
 import multiprocessing
 import os
 import platform
+import resource
 import shlex
 import shutil
 import signal
@@ -145,11 +146,17 @@ def all_cases(arguments):
     return [case for case in cases if any(fnmatch.fnmatch(case[0], pattern) for pattern in wanted)]
 
 
+def cpu_seconds():
+    """What this process and the children that it has waited for have used."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
 def run_case(name, test, build, tool, arguments):
-    """{'name', 'status', 'text'} of one case."""
+    """{'name', 'status', 'text', 'seconds', 'cpu'} of one case."""
     cpu = cpus.CPUS[arguments.cpu]
     case = Case(name, tool, arguments.work or os.path.join(arguments.build, "e2e" if cpu.native else f"e2e-{cpu.name}"), cpu, build)
-    status, text, began = "pass", "", time.monotonic()
+    status, text, began, used = "pass", "", time.monotonic(), cpu_seconds()
     CURRENT.processes = []
     try:
         compiler = cpu.compiler(build[0])[0]
@@ -173,7 +180,8 @@ def run_case(name, test, build, tool, arguments):
         text += "".join(f"\n    {line}" for line in case.said) + f"\n    run it alone: {shlex.join(again + [name])}"
     elif not arguments.keep:
         case.clean()
-    return {"name": name, "status": status, "text": text, "seconds": round(time.monotonic() - began, 1)}
+    return {"name": name, "status": status, "text": text, "seconds": round(time.monotonic() - began, 1),
+            "cpu": round(cpu_seconds() - used, 2)}
 
 
 RUN = {}  # for the processes that run cases: tests are functions, which cannot be sent to them

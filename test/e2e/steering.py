@@ -178,13 +178,14 @@ def mode_of(options):
 class Tool:
     """`calltap attach` to a program, until it is told to detach."""
 
-    def __init__(self, case, program, *options, wait=True, environment=None, says=("-v",), lossless=True):
+    def __init__(self, case, program, *options, wait=True, environment=None, says=("-v",), lossless=True, to=None):
+        """to: a descriptor for what the tool says, which is closed here; None: a file."""
         self.case, self.program = case, program
         self.environment = environment or case.environment(False)
         self.output = os.path.join(case.folder, "attach.output")
         mode = mode_of(options) if lossless else []
         command = [case.tool, "attach", *says, *mode, "-o", case.trace_path, *options, str(program.pid)]
-        with open(self.output, "wb") as file:
+        with open(self.output, "wb") if to is None else os.fdopen(to, "wb") as file:
             self.process = Process(command, cwd=case.folder, env=self.environment, stdin=subprocess.DEVNULL,
                                    stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
         self.session = None
@@ -205,6 +206,8 @@ class Tool:
         return True
 
     def said(self):
+        if not os.path.exists(self.output):
+            return ""  # it said it to somebody else
         with open(self.output, encoding="utf-8", errors="replace") as file:
             return file.read()
 

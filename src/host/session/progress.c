@@ -24,3 +24,11 @@ void progress_show(struct session *session, bool last)
 		sizetext(trace_writer_bytes(session_first(session)->writer), size), (unsigned long long)result->lost);
 	fflush(stderr);
 }
+
+void progress_leaving(struct session *session, uint32_t left)
+{
+	if (!session->options->progress || left < 2)
+		return;
+	fprintf(stderr, "\r\033[Kcalltap: %u %s left to let go of", left, counted(left, "process is", "processes are"));
+	fflush(stderr);
+}

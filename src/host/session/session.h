@@ -398,5 +398,7 @@ int spawn_command(struct session *session, struct calltap_diag *diag) __attribut
 
 /* progress.c */
 void progress_show(struct session *session, bool last);
+/* At the end: left is how many processes still have what was brought in.  For one of them nothing is shown. */
+void progress_leaving(struct session *session, uint32_t left);
 
 #endif

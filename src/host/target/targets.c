@@ -224,6 +224,7 @@ void targets_let_go(struct session *session)
 		begin_detach(session, target);
 	pthread_cond_broadcast(&session->answered); /* nobody is told anything any more */
 	left = count_detaching(session);
+	progress_leaving(session, left);
 	while (left && clock_now_ns() < until) {
 		uint32_t before = left;
 		int n;
@@ -236,6 +237,8 @@ void targets_let_go(struct session *session)
 		left = count_detaching(session);
 		if (left < before && session->attachees.count)
 			until = clock_now_ns() + patience_ns;
+		if (left < before)
+			progress_leaving(session, left);
 	}
 	for (struct target *target = session->targets; target; target = target->next)
 		if (!target->ended)
