@@ -251,13 +251,15 @@ def beside_others(case):
     expect(set(trace.called()) == {"leaf_1"} and not trace.brief, f"{trace.called()}, {trace.brief} without a time")
 
 
-def bounded_further(case):
-    """The bounds hold for a further instance as for the first, with handlers that come in anywhere."""
+@contextlib.contextmanager
+def further(case, *arguments):
+    """An adaptive instance beside an exact recording of bounds.c, which waits for it: (the process, the log, the instance).  It is
+    at its end behind the with, and its trace is the case's."""
     case.need_native("attaching")
     case.as_it_is = True
     own_place(case)
     log, first = os.path.join(case.folder, "log"), os.path.join(case.folder, "first")
-    command = [case.program("bounds.c", variant="-clocked", flags=["-O2"]), log, "500", "3", "150", "waits"]
+    command = [case.program("bounds.c", variant="-clocked", flags=["-O2"]), log, *arguments]
     with open(os.path.join(case.folder, "output"), "wb") as output:
         tool = Process([case.tool, "record", "-o", first, *CHOSEN, "--", *command], cwd=case.folder, env=case.environment(False),
                        stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
@@ -270,16 +272,35 @@ def bounded_further(case):
     try:
         program = collections.namedtuple("Program", "pid")(until("the program", child))
         with Instance(case, program, "look", *CHOSEN, *ADAPTIVE, "--time-short", "100us", "-b", "16M") as instance:
-            os.kill(program.pid, signal.SIGUSR1)  # before, the threads make a part of their calls
-            instance.end(how=None)
-        expect(finish(tool) == 0, "the program failed")
+            yield program.pid, log, instance
+            instance.end(how=None, seconds=60)
+        expect(finish(tool, 60) == 0, "the program failed")
     finally:
         stop(tool)
     case.trace_path = instance.path
     nothing_lost(case.trace())
+
+
+def bounded_further(case):
+    """The bounds hold for a further instance as for the first, with handlers that come in anywhere."""
+    with further(case, "500", "3", "150", "waits") as (pid, log, _):
+        os.kill(pid, signal.SIGUSR1)  # before, the threads make a part of their calls
     estimated, pairs = check_bounds(case, log, late=True)
     expect(estimated > len(pairs) // 10, f"{estimated} events with an error, {len(pairs)} calls")
     case.readable()
+
+
+def stepped_further(case):
+    """As stepped(), of the records that C makes for a further instance."""
+    with further(case, "steps", "400", "waits") as (pid, log, instance):
+        instance.records(3000)  # its functions are known to be short by then
+        os.kill(pid, signal.SIGUSR1)
+    with open(os.path.join(case.folder, "output"), encoding="utf-8") as file:
+        said = file.read()
+    steps = int(said.split(" steps")[0].split()[-1])
+    expect(steps > 500, f"only {said}")
+    check_bounds(case, log, late=True)
+    expect(case.trace().brief > steps // 3, f"{case.trace().brief} records without a time, {steps} steps")
 
 
 def attached_times(first, *others):
@@ -303,7 +324,7 @@ def attached_times(first, *others):
                 tool.records(1000)
                 tool.detach()
                 for instance in instances:
-                    instance.end(how=None)
+                    instance.end(how=None, seconds=60)
             program.end()
         nothing_lost(case.trace())
         case.readable()
@@ -536,6 +557,7 @@ SINGLE = {
     "adaptive-rests": rests,
     "adaptive-beside-others": beside_others,
     "adaptive-bounds-instance": bounded_further,
+    "adaptive-stepped-instance": stepped_further,
     "adaptive-instances": attached_times((), ("exact", ("-l", "leaf_1", "-l", "leaf_2"), ()), ("short", ("-l", "leaf_2", "-l", "tail"), (*ADAPTIVE, "--time-short", "1ms", "-b", "64K")),
                                          ("shorter", ("-l", "leaf_2", "-l", "recurse"), (*ADAPTIVE, "--time-short", "1ms", "-b", "64K"))),
     "adaptive-instances-all": attached_times(ADAPTIVE, ("one", ("-l", "leaf_1", "-l", "tail", "-l", "once"), (*ADAPTIVE, "--time-short", "1ms", "-b", "64K")), ("two", ("-l", "tail", "-l", "leaf_2"), (*ADAPTIVE, "--time-short", "1ms", "-b", "64K"))),

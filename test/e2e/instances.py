@@ -55,12 +55,12 @@ class Instance:
     def __exit__(self, *_):
         stop(self.process)
 
-    def end(self, how="verb", status=0):
+    def end(self, how="verb", status=0, seconds=20):
         if how == "verb":
             calltap(self.case, "detach", self.program.pid, "--instance", self.name)
         elif how:
             os.kill(self.process.pid, how)
-        ended = finish(self.process)
+        ended = finish(self.process, seconds)
         expect(ended == status, f"instance {self.name} ended with {ended}: {self.said()!r}")
 
     def trace(self, complete=True):

@@ -7,10 +7,11 @@
  * behind the first quarter of their calls when the process has got SIGUSR1.  Prints how many calls were made, and ends
  * with 0.
  *
- * bounds LOG steps|tails|leaves MICROSECONDS: one thread, which sleeps so long in front of each call, with tails each
- * call of passes(), of which only what follows its tail call counts, with leaves each call of leaf().  A handler's
- * calls come between two instructions of a call that has come long after the one before it: between the first two, then
- * the next two, and so on to the last.
+ * bounds LOG steps|tails|leaves MICROSECONDS [waits]: one thread, which sleeps so long in front of each call, with
+ * tails each call of passes(), of which only what follows its tail call counts, with leaves each call of leaf().  A
+ * handler's calls come between two instructions of a call that has come long after the one before it: between the first
+ * two, then the next two, and so on to the last.  waits: before that all is called often, until the process gets
+ * SIGUSR1, and the handler's calls come at each third place, of which the process's number chooses the first.
  *
  * test/e2e/adaptive.py reads the logs.
  */
@@ -39,6 +40,7 @@
 #define LONG_EVERY  1009u /* one call in so many takes long */
 #define LONG_NS	    3000000
 #define LEAF_ROUNDS 400
+#define STRIDE	    3u
 
 /* A call: the clock right before it and at the beginning of its body, at the body's end and right after it. */
 struct logged {
@@ -233,6 +235,7 @@ static void *work(void *argument)
 }
 
 static volatile uint32_t steps, step_of_handler;
+static uint32_t stride = 1; /* from one round's step_of_handler to the next one's */
 
 #ifdef __x86_64__
 /* A SIGTRAP comes behind each instruction, but for those of its handler: true if this is the one.  The rest runs as
@@ -247,7 +250,10 @@ static bool is_step_of_handler(ucontext_t *context)
 
 static bool was_last(void)
 {
-	return steps <= step_of_handler++;
+	uint32_t tried = step_of_handler;
+
+	step_of_handler += stride;
+	return steps <= tried;
 }
 #else
 /* A debugger sends one SIGTRAP, and none when it has been everywhere (test/e2e/stepper.py). */
@@ -294,11 +300,17 @@ static void step_by_step(struct log *log, long nap_us, char what)
 	sigaction(SIGTRAP, &action, NULL);
 	/* A thread's first record, and the first one that is counted as a sample, are not what the debugger is to see.
 	 */
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2 || (waits && log->count < LOG_MAX / 2); i++) {
 		CALL(TINY, tiny, false);
+		CALL(HANDLED, handled);
 		call_passes(false);
 		call_leaf(LEAF);
+		call_leaf(INNER);
+		if (waits)
+			rest_a_while();
 	}
+	while (waits)
+		rest_a_while();
 	do {
 		nanosleep(&nap, NULL);
 		steps = 0;
@@ -359,7 +371,13 @@ int main(int argc, char **argv)
 	int status = 1;
 	pid_t child;
 
-	if (argc == 4 && (!strcmp(argv[2], "steps") || !strcmp(argv[2], "tails") || !strcmp(argv[2], "leaves"))) {
+	signal(SIGUSR1, go_on);
+	if (argc > 3 && (!strcmp(argv[2], "steps") || !strcmp(argv[2], "tails") || !strcmp(argv[2], "leaves"))) {
+		waits = argc > 4;
+		if (waits) { /* C takes thousands of steps */
+			stride = STRIDE;
+			step_of_handler = (uint32_t)getpid() % STRIDE;
+		}
 		step_by_step(&logs[0], strtol(argv[3], NULL, 0), argv[2][0]);
 		save(argv[1], logs, 1);
 		return 0;
@@ -367,7 +385,6 @@ int main(int argc, char **argv)
 	if (argc < 2 || !threads || threads > THREADS_MAX)
 		return 2;
 	signals_us = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 0) : 0;
-	signal(SIGUSR1, go_on);
 	waits = argc > 5;
 	for (unsigned long i = 0; i < threads; i++)
 		if (pthread_create(&workers[i], NULL, work, &logs[i]))
