@@ -15,7 +15,7 @@ for cpu in aarch64 riscv64; do
 	[ "$cpu" = "$(uname -m)" ] || others="$others gcc-$cpu-linux-gnu g++-$cpu-linux-gnu"
 done
 case ${1:-} in
-check) list="$build python3 clang clang-format clang-tidy binutils mandoc tmux libc++1 libc++abi1 rustc musl-tools python3-greenlet zsh fish $tools $others" ;;
+check) list="$build python3 clang clang-format clang-tidy binutils mandoc tmux libc++1 libc++abi1 rustc musl-tools python3-greenlet luajit zsh fish $tools $others" ;;
 demo) list="$build $sources python3" ;;
 bench) list="$build $sources python3 clang libclang-rt-14-dev uftrace lttng-tools liblttng-ust-dev bpftrace linux-perf gdb sqlite3 redis-server time $others" ;;
 *)

@@ -92,7 +92,7 @@ def moving(case):
     done = case.run(["objcopy", "--add-section", f".gopclntab={empty}", program, moved])
     expect(not done.status, done.stderr)
     done = case.record([moved])
-    expect(done.status == 2 and "moves stacks" in done.stderr and not done.stdout, f"status {done.status}: {done.stderr}")
+    expect(done.status == 2 and "moves its stacks" in done.stderr and not done.stdout, f"status {done.status}: {done.stderr}")
 
 
 BARE = r"""

@@ -104,6 +104,7 @@ import classes
 import comparing
 import completing
 import reading
+import runtimes
 import rust_values
 import typed
 import undone
@@ -120,7 +121,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, borrowed, workers, struck, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, walked, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
-           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, classes, rust_values, choosing, constants, revalued, reader, prototypes, by_value, callers, counts, spans, paths, page, ranging, changed, comparing, adaptive,
+           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, classes, rust_values, runtimes, choosing, constants, revalued, reader, prototypes, by_value, callers, counts, spans, paths, page, ranging, changed, comparing, adaptive,
            exported, reading, completing, shells, shown, tracefs, tracefs_details, tracefs_options, kernel_text, tracefs_raw, tracefs_ends, tracefs_storm, tracecmd, kernelshark, tree_files, tree_forked, tree_filters)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -8,7 +8,7 @@
 
 #include "host/counted.h"
 #include "advice.h"
-#include "object_impl.h"
+#include "stock_impl.h"
 
 #define FLAGS_MAX 192
 
@@ -68,7 +68,10 @@ void object_no_sites_diag(const struct object *object, struct calltap_diag *diag
 	char flags[FLAGS_MAX];
 
 	name_flags(object, flags);
-	if (object_is_static(object) && !object->view)
+	if (object->view && object->view->refusal)
+		(void)calltap_diag_set(diag, -ENODATA, "%.200s has no function that can be traced: %s",
+				       object_path(object), object->view->refusal);
+	else if (object_is_static(object) && !object->view)
 		(void)calltap_diag_set(
 			diag, -ENODATA,
 			"%.200s is a static executable, into which nothing can be loaded; link it without "
@@ -120,6 +123,10 @@ void object_advise(const struct object *object, char text[OBJECT_ADVICE_MAX])
 	unsigned int nops = object->cpu->patchable_nops;
 
 	text[0] = '\0';
+	if (object->view && object->view->refusal)
+		at += (size_t)snprintf(text + at, OBJECT_ADVICE_MAX - at,
+				       "functions that were built without a site are left alone: %s\n",
+				       object->view->refusal);
 	if (lost)
 		at += (size_t)snprintf(text + at, OBJECT_ADVICE_MAX - at,
 				       "%zu C++ %s no site though others do: g++ before 13 loses the sites "

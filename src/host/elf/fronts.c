@@ -126,12 +126,9 @@ int fronts_find(struct fronts *out, const struct object *object, struct calltap_
 		object_no_sites_diag(object, diag);
 		return diag->code;
 	}
-	if (object->view->refused)
-		return calltap_diag_set(
-			diag, -ENODATA,
-			"%s is linked statically, and its code moves stacks, is changed when it starts, "
-			"or is the tracer's own; it cannot be traced",
-			object->path);
+	if (object->view->refusal)
+		return calltap_diag_set(diag, -ENODATA, "%s is linked statically, and cannot be traced: %s",
+					object->path, object->view->refusal);
 	if (!notes->named)
 		return calltap_diag_set(diag, -ENODATA,
 					"%s is linked statically and stripped, so the functions of libc that must be "

@@ -124,7 +124,7 @@ int object_find_libcalls(struct object *object)
 	struct import_slots slots = {0};
 	int error;
 
-	if (!object->cpu->plt_entry || !object->view || object->view->refused)
+	if (!object->cpu->plt_entry || !object->view || object->view->refusal)
 		return 0;
 	versions_find(&slots.versions, object->elf);
 	error = object_visit_relocs(object, add_slot, &slots);

@@ -10,7 +10,8 @@
 #include "stock_cache.h"
 #include "stock_impl.h"
 
-static enum site_verdict verdict_of(const struct stock_function *function, const struct object_symbol *symbol)
+static enum site_verdict verdict_of(const struct object *object, const struct stock_function *function,
+				    const struct object_symbol *symbol)
 {
 	static const uint8_t verdicts[STOCK_VERDICTS] = {
 		[STOCK_OK] = SITE_OK,
@@ -26,6 +27,10 @@ static enum site_verdict verdict_of(const struct stock_function *function, const
 		[STOCK_OWN_RULES] = SITE_OWN_RULES,
 	};
 
+	if (object->view->own)
+		return SITE_OWN;
+	if (object->view->walked || (object->view->named && !symbol))
+		return SITE_RUNTIME;
 	if (symbol && symbol->verdict != SITE_OK)
 		return (enum site_verdict)symbol->verdict;
 	return (enum site_verdict)verdicts[function->verdict];
@@ -74,7 +79,7 @@ static int add(struct object *object, size_t count, const struct stock_function 
 		.function = function->address,
 		.size = function->size,
 		.kind = SITE_STOCK,
-		.verdict = (uint8_t)(object->view->own ? SITE_OWN : verdict_of(function, symbol)),
+		.verdict = (uint8_t)verdict_of(object, function, symbol),
 		.length = function->jump,
 		.span = function->length,
 		.host_span = function->host,
@@ -121,7 +126,7 @@ int object_find_stock(struct object *object)
 	struct stock_list list = {0};
 	int error;
 
-	if (!object->view || object->view->refused)
+	if (!object->view || object->view->refusal)
 		return 0;
 	error = stock_cache_find(&list, object_view_image(object->view), object->build_id, object->build_id_size);
 	if (!error)
@@ -132,7 +137,7 @@ int object_find_stock(struct object *object)
 
 const struct stock_image *object_stock(const struct object *object)
 {
-	return object->view && !object->view->refused ? object_view_image(object->view) : NULL;
+	return object->view && !object->view->refusal ? object_view_image(object->view) : NULL;
 }
 
 bool object_is_fragment(const struct object *object, uint64_t address)

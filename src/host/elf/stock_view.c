@@ -132,13 +132,19 @@ static int read_symbols(const struct object *object, struct object_view *view)
 			.twice = symbol->verdict == SITE_RETURNS_TWICE || site_name_keeps_return(symbol->symbol),
 		};
 		view->own |= !strncmp(symbol->symbol, "calltap_agent_", 14);
+		view->named |= !strcmp(symbol->symbol, "caml_start_program");
 	}
 	view->image.symbols = view->symbols;
 	view->image.symbol_count = object->symbol_count;
 	return 0;
 }
 
-/* Find what speaks against the whole object: Go's code moves its stacks.  True if the loader may change text. */
+/*
+ * Find what speaks against the whole object.  True if the loader may change text.
+ *
+ * Go's code moves its stacks.  HotSpot (libjvm.so), and programs that GraalVM's native-image has made, take the word
+ * below a Java frame for a return address into that frame's code, whatever function of their own it was handed to.
+ */
 static bool find_refusal(const struct object *object, struct object_view *view)
 {
 	Elf_Scn *section = NULL;
@@ -150,7 +156,9 @@ static bool find_refusal(const struct object *object, struct object_view *view)
 		Elf_Data *data;
 		GElf_Dyn entry;
 
-		view->refused |= !strcmp(name, ".note.go.buildid") || !strcmp(name, ".gopclntab");
+		if (!strcmp(name, ".note.go.buildid") || !strcmp(name, ".gopclntab"))
+			view->refusal = "it has Go's code, which moves its stacks";
+		view->walked |= !strcmp(name, ".svm_heap");
 		if (strcmp(name, ".dynamic") != 0 || !(data = elf_getdata(section, NULL)))
 			continue;
 		for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
@@ -162,6 +170,7 @@ static bool find_refusal(const struct object *object, struct object_view *view)
 				entry.d_tag == DT_TEXTREL || (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_TEXTREL);
 			view->own |= soname && !strncmp(soname, "libcalltap", 10);
 			view->image.loader |= soname && !strncmp(soname, "ld-", 3);
+			view->walked |= soname && !strcmp(soname, "libjvm.so");
 		}
 	}
 	return textrel;
@@ -202,7 +211,8 @@ int object_view_make(struct object *object)
 	view->image.hi = object->hi;
 	view->image.fixed = object->type == ET_EXEC;
 	textrel = find_refusal(object, view);
-	view->refused |= is_nameless_v8(object);
+	if (is_nameless_v8(object))
+		view->refusal = "it has V8 without a symbol table, and V8 looks for return addresses";
 	error = read_sections(object, view);
 	if (!error)
 		error = read_symbols(object, view);
@@ -211,7 +221,8 @@ int object_view_make(struct object *object)
 	if (!error)
 		error = object_view_relocs(object, view);
 	/* Relocations that touch no code, but an unwind table in the same segment, say (RISC-V), do no harm. */
-	view->refused |= textrel && view->relocated.count;
+	if (textrel && view->relocated.count)
+		view->refusal = "the loader changes its code";
 	view->image.pointed = view->pointed.items;
 	view->image.pointed_count = view->pointed.count;
 	view->image.relocated = view->relocated.items;

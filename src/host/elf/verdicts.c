@@ -83,13 +83,35 @@ static bool called_by_scripts(const char *name)
 	       strstr(name, "20FunctionCallbackInfo") || strstr(name, "20PropertyCallbackInfo");
 }
 
+/*
+ * OCaml's collector finds the frames of compiled OCaml by their return addresses, and what they call to have it run
+ * notes its own.  These are all functions of a module, camlModule__name_12, those that the compiler makes for calls,
+ * and the runtime's in assembly.  Its functions in C, such as caml_alloc_shr(), meet no such frame as its caller.
+ */
+static bool is_of_ocaml(const char *name)
+{
+	static const char *const prefixes[] = {
+		"_alloc1",	  "_alloc2",   "_alloc3",    "_allocN",	 "_apply",    "_c_call",
+		"_call_",	  "_callback", "_curry",     "_exn_",	 "_ml_array", "_perform",
+		"_program",	  "_raise_ex", "_reperform", "_resume",	 "_runstack", "_send",
+		"_start_program", "_startup_", "_system__",  "_tuplify",
+	};
+
+	if (strncmp(name, "caml", 4) != 0)
+		return false;
+	for (size_t i = 0; name[4] == '_' && i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (!strncmp(name + 4, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return name[4] >= 'A' && name[4] <= 'Z';
+}
+
 enum site_verdict site_verdict_of_name(const char *name)
 {
 	const struct special *special;
 
 	/* Most names end here: a program has a hundred thousand, and many are C++. */
-	if (called_by_scripts(name))
-		return SITE_LOOKS_AT_CALLER;
+	if (called_by_scripts(name) || (name[0] == 'c' && is_of_ocaml(name)))
+		return SITE_RUNTIME;
 	if (!strchr("_cdgmsv", name[0]) || !strncmp(name, "_Z", 2))
 		return SITE_OK;
 	if (!strncmp(name, "calltap_", 8))
@@ -162,6 +184,7 @@ const char *site_verdict_text(enum site_verdict verdict)
 		[SITE_CANNOT_MOVE] = "an instruction at its entry cannot be moved",
 		[SITE_RELOCATED] = "the loader or XRay changes its first bytes",
 		[SITE_OWN_RULES] = "takes values in registers that a stub changes",
+		[SITE_RUNTIME] = "its language's runtime looks for return addresses",
 	};
 
 	return (unsigned int)verdict < SITE_VERDICTS ? texts[verdict] : "unknown";

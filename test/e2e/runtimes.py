@@ -1,0 +1,141 @@
+"""Runtimes of languages that look for return addresses on the stack, or that throw through frames in assembly."""
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from harness import Process, expect
+from stock import native, need, same, written
+from steer import own_place
+
+LUA = r"""
+local sum, deep = 0, nil
+local function fails(n) if n % 3 == 0 then error({n}) elseif n % 3 == 1 then error("text" .. n) end return n end
+deep = function(n) if n == 0 then error("deep") end return deep(n - 1) + 1 end
+for i = 1, tonumber(arg[1]) do
+	local good, what = pcall(fails, i)
+	sum = (sum * 31 + (good and what or type(what) == "table" and what[1] or #what)) % 1000007
+	if i % 50 == 0 then sum = sum + select("#", xpcall(deep, debug.traceback, i % 40)) end
+	if i % 10 == 0 then
+		local thread = coroutine.wrap(function(a) local b = coroutine.yield(a + 1); error("of a coroutine" .. b) end)
+		sum = sum + thread(i) + (pcall(thread, 2) and 1 or 0)
+	end
+	local text = {} for k = 1, 20 do text[k] = string.format("%d %s", k, i) end
+	table.sort(text, function(a, b) return a > b end)
+	sum = sum + #table.concat(text)
+end
+print(sum)
+"""
+OCAML = r"""
+let rec make n = if n = 0 then [] else n :: make (n - 1)
+let rec fails n = if n = 0 then failwith "deep" else 1 + fails (n - 1)
+let () =
+  let sum = ref 0 in
+  for i = 0 to int_of_string Sys.argv.(1) do
+    sum := (!sum * 31 + List.length (make 100) + Hashtbl.hash (string_of_int i)) land 0xffffff;
+    (try sum := !sum + fails (i mod 20) with Failure text -> sum := !sum + String.length text);
+    if i mod 1000 = 0 then (Gc.compact (); sum := !sum + String.length (Digest.string (string_of_int i)))
+  done;
+  print_int !sum; print_newline ()
+"""
+JAVA = r"""
+import java.util.*;
+public class Work {
+	static int deeper(int n) { if (n == 0) throw new IllegalStateException("deep"); return deeper(n - 1) + 1; }
+	public static void main(String[] arguments) throws Exception {
+		long sum = 0;
+		List<String> kept = new ArrayList<>();
+		for (int i = 0; i < Integer.parseInt(arguments[0]); i++) {
+			kept.add("x" + i);
+			if (i % 5000 == 0) { kept.clear(); System.gc(); }
+			try { sum += deeper(i % 30); } catch (IllegalStateException e) { sum = sum * 31 + e.getStackTrace().length; }
+		}
+		Thread[] threads = new Thread[4];
+		long[] sums = new long[4];
+		for (int t = 0; t < 4; t++) { int n = t; threads[t] = new Thread(() -> { for (int i = 0; i < 100000; i++) sums[n] += new int[i % 50].length; }); threads[t].start(); }
+		for (int t = 0; t < 4; t++) { threads[t].join(); sum += sums[t]; }
+		System.out.println(sum + " " + kept.size());
+	}
+}
+"""
+
+
+def while_it_runs(case, command, *options):
+    """Attached to three times while it runs, or until it ends, it prints what it prints alone."""
+    own_place(case)
+    plain, good = case.run(command), 0
+    with Process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=case.folder, start_new_session=True) as program:
+        time.sleep(0.2)
+        while good < 3 and program.poll() is None:
+            done = case.run([case.tool, "attach", "--mode", "drop", "--duration", "100ms", "-o", case.trace_path, *options, str(program.pid)])
+            expect(done.status == 0 or "has ended" in done.stderr, f"status {done.status}: {done.stderr!r}")
+            good += done.status == 0
+        said = program.communicate(timeout=120)[0]
+    expect(program.returncode == plain.status and said == plain.stdout + plain.stderr, f"status {program.returncode}: {said!r}, alone {plain.stdout!r}")
+    expect(good, "it was over too soon")
+
+
+def luajit(case):
+    """It throws through frames in assembly, whose personality routine asks for the CFA."""
+    program = [need("luajit", "/usr/bin/luajit"), written(case, "work.lua", LUA)]
+    same(case, [*program, "3000"], calls=1000)
+    while_it_runs(case, [*program, "150000"], "-l", "*:*")
+
+
+def ocaml(case):
+    """Its collector looks for the return addresses of compiled OCaml; its functions in C are traced."""
+    compiler = need("ocaml", "/usr/bin/ocamlopt")
+    source = written(case, "work.ml", OCAML)
+    done = case.run([compiler, "-o", "work", source])
+    expect(not done.status, done.stderr)
+    shutil.copy(os.path.join(case.folder, "work"), os.path.join(case.folder, "bare"))
+    expect(not case.run(["strip", "bare"]).status, "strip failed")
+    for name in ("work", "bare"):
+        program = os.path.join(case.folder, name)
+        same(case, [program, "3000"], calls=100)
+        while_it_runs(case, [program, "3000000"], "-l", "*:*")
+    said = case.run([case.tool, "functions", os.path.join(case.folder, "work")]).stdout
+    expect(re.search(r" caml_alloc_shr\n", said) and re.search(r"camlWork__make\w+  \(its language's runtime", said), said[-2000:])
+
+
+def hotspot(case):
+    """It takes the word below a Java frame for a return address into that."""
+    java = need("openjdk", *(f"/usr/lib/jvm/java-{number}-openjdk-amd64/bin/java" for number in (17, 21, 25)))
+    same(case, [java, "-XX:+UseSerialGC", written(case, "Work.java", JAVA), "20000"], calls=10)
+
+
+SOURCE = r"""
+#define FUNCTION(name) __attribute__((noinline)) int name(int n) { __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop"); return n + 1; }
+FUNCTION(plain)
+FUNCTION(camlWork__f_12)
+FUNCTION(caml_start_program)
+FUNCTION(caml_curry2)
+FUNCTION(caml_alloc_shr)
+FUNCTION(camlp4)
+"""
+
+
+def listed(case, *flags):
+    """{function: why it is left alone, or ""} of a library."""
+    source = written(case, "runtime.c", SOURCE)
+    done = case.run(["gcc", "-O2", "-shared", "-fPIC", "-o", "runtime.so", source, *flags])
+    expect(not done.status, done.stderr)
+    said = case.run([case.tool, "functions", os.path.join(case.folder, "runtime.so")]).stdout
+    return {name: why or "" for name, why in re.findall(r"(?:stock|-) +(\w+)(?:  \((.*)\))?$", said, re.MULTILINE)}
+
+
+def names(case):
+    """What is left alone is known by names, or by the whole object's, and `functions` says so."""
+    alone = "its language's runtime looks for return addresses"
+    found = listed(case)
+    for name, why in (("plain", ""), ("caml_alloc_shr", ""), ("camlp4", ""), ("camlWork__f_12", alone), ("caml_start_program", alone),
+                      ("caml_curry2", alone)):
+        expect(found.get(name) == why, f"{name}: {found.get(name)!r}")
+    found = listed(case, "-Wl,-soname,libjvm.so")
+    expect(found.get("plain") == alone and found.get("caml_alloc_shr") == alone, f"{found}")
+
+
+AS_IT_IS = True  # see harness.py
+SINGLE = {f"runtime-{test.__name__}": native(test) for test in (luajit, ocaml, names)}
+LONG = {"runtime-hotspot": native(hotspot)}
