@@ -34,6 +34,7 @@ AGENT_EXPORT int _dl_find_object(void *pc, struct dl_find_object *result);
 AGENT_EXPORT int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
 AGENT_EXPORT void calltap_agent_mark(const char *text); /* not of libc: libcalltap.so's way to a mark */
 AGENT_EXPORT int backtrace(void **frames, int size);
+AGENT_EXPORT uint64_t _Unwind_GetCFA(void *context); /* the unwinder's */
 AGENT_EXPORT int pthread_setname_np(uint64_t thread, const char *name);
 AGENT_EXPORT int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 AGENT_EXPORT void
@@ -78,6 +79,8 @@ AGENT_EXPORT extern const uint32_t calltap_agent_version, calltap_agent_start_ve
 bool agent_is_last(void);
 /* The function of that name that comes after the agent's in the loader's order; NULL = none. */
 void *agent_next(const char *name);
+/* The same where the loader lists objects, of any library; lo and hi: where its object lies in memory. */
+void *agent_next_object(const char *name, uint64_t *lo, uint64_t *hi);
 /* True if address is in the function of that name which the object defines. */
 bool agent_is_in(uint64_t address, const struct link_map *map, const char *name);
 

@@ -8,6 +8,7 @@
 #include <agent/agent.h>
 #include <agent/libc.h>
 #include <base/mem.h>
+#include <base/sys.h>
 
 #define HIDDEN_VERSION 0x8000u
 
@@ -118,21 +119,58 @@ static void *told(const char *name)
 	return NULL;
 }
 
-void *agent_next(const char *name)
+/* The first object behind the agent that defines the function or word, whose address becomes found; NULL: none. */
+static const struct link_map *next_map(const char *name, uint64_t *found)
 {
 	const struct link_map *map = agent.loader ? agent.loader->r_map : NULL;
 	uint32_t hash = hash_of(name);
-	uint64_t found = 0, size;
+	uint64_t size;
 	bool behind = agent.late; /* late: the loader has taken the first function there is */
+
+	*found = 0;
+	for (; map; map = map->l_next) {
+		if (behind && map->l_ld != own_dynamic && (*found = defined(map, name, hash, &size)))
+			return map;
+		behind |= map->l_ld == own_dynamic;
+	}
+	return NULL;
+}
+
+void *agent_next(const char *name)
+{
+	uint64_t found;
 
 	if (agent.placed)
 		return told(name);
-	for (; map && !found; map = map->l_next) {
-		if (behind && map->l_ld != own_dynamic)
-			found = defined(map, name, hash, &size);
-		behind |= map->l_ld == own_dynamic;
-	}
+	next_map(name, &found);
 	return (void *)found;
+}
+
+/* By the object's headers, which lie at its beginning.  Not by dl_iterate_phdr(): a thread may be held with its lock.
+ */
+void *agent_next_object(const char *name, uint64_t *lo, uint64_t *hi)
+{
+	ElfW(Ehdr) header;
+	ElfW(Phdr) segment;
+	const struct link_map *map;
+	uint64_t found;
+
+	*lo = UINT64_MAX;
+	*hi = 0;
+	if (agent.placed || !(map = next_map(name, &found)) || !sys_copy_in(&header, map->l_addr, sizeof(header)) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+		return NULL;
+	for (unsigned i = 0; i < header.e_phnum; i++) {
+		if (!sys_copy_in(&segment, map->l_addr + header.e_phoff + i * sizeof(segment), sizeof(segment)))
+			return NULL;
+		if (segment.p_type != PT_LOAD)
+			continue;
+		*lo = segment.p_vaddr < *lo ? segment.p_vaddr : *lo;
+		*hi = segment.p_vaddr + segment.p_memsz > *hi ? segment.p_vaddr + segment.p_memsz : *hi;
+	}
+	*lo += map->l_addr;
+	*hi += map->l_addr;
+	return found - *lo < *hi - *lo ? (void *)found : NULL;
 }
 
 bool agent_is_in(uint64_t address, const struct link_map *map, const char *name)

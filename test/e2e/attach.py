@@ -767,6 +767,18 @@ def attach_for(case, program, seconds, *options):
                      str(program.pid)])
 
 
+def personality(case):
+    """A personality routine that asks for the CFA, as LuaJIT's does, is told the one that it is told untraced."""
+    case.need_native("attaching")
+    with Process([case.program("personality.c", flags=["-fexceptions", "-lgcc_s"]), "300000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                 text=True, start_new_session=True) as program:
+        time.sleep(0.1)
+        done = attach_for(case, program, 0.3)
+        said = program.communicate(timeout=60)[0]
+    expect(done.status == 0 and said == "300000 caught, 0 wrong\n", f"status {done.status}: {done.stderr!r}; the program said {said!r}")
+    expect(case.trace().called().get("throws", 0) > 100, f"called {case.trace().called()}")
+
+
 def cut_short(case):
     """A system call that waits with a part of its data moved, and does not end: the tool waits a while, and says that the
     call has returned a part."""
@@ -908,6 +920,7 @@ SINGLE = {
     "attach-tool-killed-forbidden": tool_killed_forbidden,
     "attach-tool-killed-early": killed_at_any_time(os.kill),
     "attach-tool-killed-with-its-group": killed_at_any_time(os.killpg),
+    "attach-personality": personality,
     "attach-comings": beside_comings,
     "attach-tool-stopped": tool_stopped_at_any_time,
     "attach-many-times": many_times(40),

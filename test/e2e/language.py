@@ -276,8 +276,17 @@ def panics(level):
     return test
 
 
+def personality(case):
+    """A personality routine that asks for the CFA is told the one that it is told untraced."""
+    done = case.same_as_plain([case.program("personality.c", flags=["-fexceptions", "-lgcc_s"])])
+    expect(done.status == 0 and " 0 wrong" in done.stdout, f"{done.status}: {done.stdout} {done.stderr}")
+    called = case.trace().called()
+    expect(called.get("throws") == 2000 and called.get("throws_within") == 6000, f"called {called}")
+
+
 CASES = {
     "exceptions": exceptions,
+    "personality": personality,
     "exceptions-threads": shape("exceptions.cc", "threads"),
     "terminate": terminate,
     "faulting": faulting,

@@ -58,6 +58,11 @@ extern struct jit_descriptor __jit_debug_descriptor;
 
 struct r_debug _r_debug;
 
+/* No loader lists an unwinder here. */
+void agent_cfa_look(void)
+{
+}
+
 static void record(void)
 {
 	struct probe_thread *thread = &probe_thread;

@@ -40,7 +40,8 @@
  * begins with
  *
  *     REGIONS (any number)              ->
- *                                       <-    HEADS  (all threads but the agent's are stopped)
+ *                                       <-    HEADS  (all threads but the agent's are stopped; to an agent without
+ *                                               its process's mem file, with that)
  *     HEADS_DONE                        ->
  *                                       <-    UNWINDERS
  *     UNWINDERS_TOLD                    ->
@@ -55,7 +56,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 25u
+#define CALLTAP_ABI_VERSION 26u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -453,6 +454,7 @@ enum calltap_pointer_to {
 	CALLTAP_POINTER_MARK,	/* calltap_agent_mark(), which libcalltap.so calls if it leads somewhere */
 	CALLTAP_POINTER_MCOUNT, /* what functions built with -pg call; on x86-64 alone */
 	CALLTAP_POINTER__MCOUNT,
+	CALLTAP_POINTER_UNWIND_GETCFA, /* the unwinder's */
 	CALLTAP_POINTERS_TO
 };
 

@@ -59,6 +59,7 @@ const char *const *imports_names(void)
 		[CALLTAP_POINTER_MARK] = "calltap_agent_mark",
 		[CALLTAP_POINTER_MCOUNT] = "mcount",
 		[CALLTAP_POINTER__MCOUNT] = "_mcount",
+		[CALLTAP_POINTER_UNWIND_GETCFA] = "_Unwind_GetCFA",
 	};
 
 	return names;
