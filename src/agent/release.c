@@ -133,20 +133,27 @@ static int restore_heads(void)
 
 /*
  * Receive the next RELEASE.  Messages before it, from a tool that has not heard yet that the agent is going, are about
- * objects and plans.
+ * objects and plans.  HEADS may come with the process's mem file.
  */
 static int receive_part(union message *message, uint64_t wait_ms)
 {
 	int ret;
 
 	do {
+		int fd = -1;
+
 		ret = agent_wait_message(wait_ms);
 		if (!ret)
-			ret = agent_receive(message, sizeof(*message), NULL, 0);
-		if (!ret && message->head.type == CALLTAP_MSG_UNWINDERS)
+			ret = agent_receive(message, sizeof(*message), &fd, 1);
+		if (!ret && message->head.type == CALLTAP_MSG_UNWINDERS) {
 			ret = tell_unwinders();
-		else if (!ret && message->head.type == CALLTAP_MSG_HEADS)
+		} else if ((!ret || ret == -EMFILE) && message->head.type == CALLTAP_MSG_HEADS) {
+			if (fd >= 0)
+				patch_poker_take(&agent.poker, fd);
 			ret = restore_heads();
+		}
+		if (fd >= 0)
+			sys_close(fd);
 	} while ((!ret && message->head.type != CALLTAP_MSG_RELEASE) ||
 		 ret == -EMFILE); /* no room for a message's descriptor, which is not wanted */
 	return ret;

@@ -3,8 +3,10 @@ import os
 import signal
 import time
 
+import cleared
 import live
 from attach import attach_for
+from endings import finish
 from harness import Skip, expect, until
 from steering import Program, Tool, left_alone, threads
 
@@ -70,6 +72,11 @@ def drops(case):
             expect(done.status == 0, f"status {done.status}: {done.stderr!r}")
             expect(case.trace().called().get("call", 0) > 100, f"{case.trace().called()}")
             expect(not live.differing(program.pid), f"text is not the files' again: {live.differing(program.pid)}")
+        with Tool(case, program, "-l", "libc.so*:*", "--mode", "drop", says=()) as tool:  # none of these has a site
+            tool.records(500)
+            os.kill(tool.process.pid, signal.SIGKILL)
+            finish(tool.process)
+        cleared.cleared(case, program.pid)
         program.end()
 
 

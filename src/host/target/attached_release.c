@@ -7,6 +7,7 @@
  * the argument.  Context: host.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,11 +246,18 @@ static int restore_heads(struct session *session, struct target *target, struct 
 {
 	const struct calltap_msg ask = {CALLTAP_MSG_HEADS, sizeof(ask)};
 	struct calltap_msg_heads_done done;
-	int ret;
+	int memory = -1, ret;
 
 	if (look->heads_are_own)
 		return 0;
-	ret = attached_ask(session, target, &ask, sizeof(ask), CALLTAP_MSG_HEADS_DONE, &done, sizeof(done));
+	if (target->hello.flags &
+	    CALLTAP_HELLO_NO_MEMORY) /* what an earlier session has left is cleared before SETUP */
+		memory = target_open_in_proc(target, "mem", O_RDWR);
+	ret = channel_send(target->socket, &ask, sizeof(ask), &memory, memory < 0 ? 0 : 1);
+	if (memory >= 0)
+		close(memory);
+	if (!ret)
+		ret = attached_ask(session, target, NULL, 0, CALLTAP_MSG_HEADS_DONE, &done, sizeof(done));
 	look->heads_are_own = !ret && !done.left;
 	return ret;
 }

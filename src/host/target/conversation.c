@@ -154,8 +154,7 @@ static uint32_t first_rings(struct session *session, const struct target *target
 	return rings;
 }
 
-/* A file of the process in /proc, or -1. */
-static int open_in_proc(const struct target *target, const char *name, int flags)
+int target_open_in_proc(const struct target *target, const char *name, int flags)
 {
 	char path[64];
 
@@ -192,9 +191,9 @@ static int send_setup(struct session *session, struct target *target, uint32_t r
 		return ret;
 	setup.arena_size = target->shares[0]->arenas[0].size;
 	/* A root that the target changes to may have no /proc. */
-	fds[2] = open_in_proc(target, "stat", O_RDONLY);
+	fds[2] = target_open_in_proc(target, "stat", O_RDONLY);
 	if (fds[2] >= 0 && target->hello.flags & CALLTAP_HELLO_NO_MEMORY)
-		fds[3] = open_in_proc(target, "mem", O_RDWR);
+		fds[3] = target_open_in_proc(target, "mem", O_RDWR);
 	while (count < 4 && fds[count] >= 0)
 		count++;
 	ret = channel_send(target->socket, &setup, sizeof(setup), fds, count);
@@ -251,7 +250,7 @@ static int greet_again(struct session *session, struct target *target, const str
 	if (epoll_ctl(session->endpoint.epoll, EPOLL_CTL_MOD, socket, &event))
 		return -errno;
 	if (hello->flags & CALLTAP_HELLO_NO_MEMORY)
-		memory = open_in_proc(known, "mem", O_RDWR);
+		memory = target_open_in_proc(known, "mem", O_RDWR);
 	ret = send_go(session, known, memory);
 	if (memory >= 0)
 		close(memory);

@@ -175,6 +175,9 @@ int target_set_up(struct session *session, struct target *target) __attribute__(
 void target_tell_end(struct session *session, const struct target *target, int error);
 void target_destroy(struct target *target);
 
+/* Open a file of the process in /proc; -1: it cannot be. */
+int target_open_in_proc(const struct target *target, const char *name, int flags);
+
 /* Let the program go on. */
 int target_go(struct session *session, struct target *target) __attribute__((warn_unused_result));
 
