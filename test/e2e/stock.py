@@ -564,7 +564,27 @@ def moved_attached(case):
         stop(process)
 
 
+def linked(case):
+    """A link to a program whose libraries lie beside it, as /usr/bin/java is one: its loader lists them all the same."""
+    home = os.path.join(case.folder, "home")
+    os.mkdir(home)
+    library, main = written(case, "lib.c", "int in_library(int n) { return n * 3 % 7; }\n"), written(
+        case, "main.c", "int in_library(int n);\nint main(void) { return in_library(5) != 1; }\n")
+    for command in (["gcc", "-O2", "-shared", "-fPIC", "-o", "home/liborigin.so", library],
+                    ["gcc", "-O2", "-o", "home/main", main, "-Lhome", "-lorigin", "-Wl,-rpath,$ORIGIN"]):
+        done = case.run(command)
+        expect(not done.status, done.stderr)
+    link = os.path.join(case.folder, "link")
+    os.symlink("home/main", link)
+    done = case.record([link], ["-l", "liborigin*:*"])
+    expect(done.status == 0 and not done.stderr, f"status {done.status}: {done.stderr!r}")
+    expect(case.trace().called().get("in_library") == 1, f"{case.trace().called()}")
+    said = case.run([case.tool, "functions", "-l", "liborigin*:*", link]).stdout
+    expect("in_library" in said, said)
+
+
 SINGLE = {
+    "stock-linked": native(linked),
     "stock-moves-stacks": moved(),
     "stock-moves-stacks-everything": moved("-l", "*:*"),
     "stock-moves-stacks-functions": moved("-p", "function"),

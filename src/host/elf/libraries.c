@@ -28,6 +28,13 @@ static char *listed_path(char *line)
 	return path;
 }
 
+char *libraries_program(const char *path)
+{
+	char *file = realpath(path, NULL);
+
+	return file ? file : strdup(path);
+}
+
 int libraries_list(const char *file, char **argv, libraries_visitor *visit, void *ctx)
 {
 	posix_spawn_file_actions_t actions;
@@ -71,7 +78,12 @@ static bool is_system_loader(const char *path)
 
 int libraries_list_safely(const char *loader, const char *program, libraries_visitor *visit, void *ctx)
 {
-	char *argv[] = {(char *)loader, (char *)"--list", (char *)program, NULL};
+	char *file = libraries_program(program);
+	char *argv[] = {(char *)loader, (char *)"--list", file, NULL};
+	int ret = file ? -ENOENT : -ENOMEM;
 
-	return is_system_loader(loader) ? libraries_list(loader, argv, visit, ctx) : -ENOENT;
+	if (file && is_system_loader(loader))
+		ret = libraries_list(loader, argv, visit, ctx);
+	free(file);
+	return ret;
 }

@@ -11,6 +11,11 @@
 /* Called for each library; an error ends the listing. */
 typedef int libraries_visitor(void *ctx, const char *path);
 
+/*
+ * How a program is named to its loader, for free(): where its file lies, for its $ORIGIN is there, and not where a link
+ * to it is.  NULL: no memory.
+ */
+char *libraries_program(const char *path) __attribute__((warn_unused_result));
 /* Run `file` with this command line, a loader's with --list, and show its libraries.  0, or the first error. */
 int libraries_list(const char *file, char **argv, libraries_visitor *visit, void *ctx)
 	__attribute__((warn_unused_result));

@@ -59,14 +59,15 @@ static int consider_library(void *ctx, const char *listed)
 
 static int consider_libraries(struct session *session, struct found *found, const char *loader, const char *path)
 {
-	char **argv = list_command(session, loader, path);
-	int ret;
+	char *program = session->emulated ? strdup(path) : libraries_program(path);
+	char **argv = program ? list_command(session, loader, program) : NULL;
+	int ret = -ENOMEM;
 
-	if (!argv)
-		return -ENOMEM;
-	ret = libraries_list(session->emulated ? session->emulator.path : loader, argv, consider_library,
-			     &(struct looking){session, found});
+	if (argv)
+		ret = libraries_list(session->emulated ? session->emulator.path : loader, argv, consider_library,
+				     &(struct looking){session, found});
 	free(argv);
+	free(program);
 	return ret;
 }
 
