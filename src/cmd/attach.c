@@ -13,6 +13,7 @@
 
 #include <cmd/cmd.h>
 #include <host/counted.h>
+#include <host/now.h>
 #include <host/session/choose.h>
 #include <host/session/record.h>
 #include <host/remote/remote.h>
@@ -26,6 +27,7 @@
 
 #define COMMAND_MAX 4096
 #define WORDS_MAX   256
+#define BUSY_MS	    6000 /* until an agent that is taken by another calltap is told of */
 
 /* The command's words, and the processes that they mean. */
 struct attaching {
@@ -35,7 +37,8 @@ struct attaching {
 	bool children;
 	pid_t *pids;
 	size_t count;
-	size_t asked; /* how many there were before those that are traced already were left out */
+	size_t asked;  /* how many there were before those that are traced already were left out */
+	int64_t until; /* now_ms() from which on an agent that is taken is an error */
 };
 
 static void print_help(void)
@@ -201,6 +204,7 @@ static bool is_told(const struct record_result *result, const struct record_opti
 	       !strcmp(result->attached[0].trouble.text, text);
 }
 
+/* The command's exit status; -EBUSY, without a message: another calltap is about to begin there, or to end. */
 static int attach_all(struct attaching *attaching)
 {
 	struct recording *recording = &attaching->recording;
@@ -210,6 +214,7 @@ static int attach_all(struct attaching *attaching)
 	struct command command = {0};
 	char *commands = NULL, *all[2] = {NULL, NULL};
 	struct beside beside;
+	bool again;
 	int ret = beside_prepare(&beside, recording);
 
 	if (ret)
@@ -224,16 +229,18 @@ static int attach_all(struct attaching *attaching)
 	options->tells = !recording->quiet; /* no traced command shares standard error */
 	ret = record_run(options, &result, &diag);
 	beside_finish(&beside);
-	if (ret && !is_told(&result, options, diag.text))
+	again = ret == -EBUSY && now_ms() < attaching->until;
+	if (ret && !again && !is_told(&result, options, diag.text))
 		calltap_diag_print(&diag, stderr);
-	tell_troubles(&result, attaching->count, diag.text);
+	if (!again)
+		tell_troubles(&result, attaching->count, diag.text);
 	clearing_children(&result, recording->argv);
 	summarize_all(recording, &result);
 	if (result.attached_count)
 		page_of_recording(recording);
 	options->command = NULL;
 	free(commands);
-	if (ret)
+	if (ret && !again)
 		ret = result.attached_count || result.ours ? EXIT_USAGE : EXIT_NOTHING;
 	record_result_clear(&result);
 	return ret;
@@ -353,7 +360,10 @@ static int join_session(struct recording *recording)
 	return ret;
 }
 
-/* Join the session of a process that is traced already; one that ends before it has an instance counts as none. */
+/*
+ * Join the session of a process that is traced already; one that ends before it has an instance counts as none. Another
+ * calltap that is about to begin, or to end, has no session to join: the agent is taken then, for a moment.
+ */
 static int attach_or_join(struct attaching *attaching)
 {
 	struct recording *recording = &attaching->recording;
@@ -362,12 +372,19 @@ static int attach_or_join(struct attaching *attaching)
 
 	recording->settings.options.pids = attaching->pids;
 	recording->settings.options.pid_count = 1;
-	ret = join_session(recording);
-	for (int i = 0; ret == -EPIPE && i < INSTANCE_ENDING_STEPS; i++) {
-		nanosleep(&pause, NULL);
+	attaching->until = now_ms() + BUSY_MS;
+	for (;;) {
 		ret = join_session(recording);
+		for (int i = 0; ret == -EPIPE && i < INSTANCE_ENDING_STEPS; i++) {
+			nanosleep(&pause, NULL);
+			ret = join_session(recording);
+		}
+		if (ret < 0)
+			ret = attach_all(attaching);
+		if (ret != -EBUSY)
+			return ret;
+		nanosleep(&pause, NULL);
 	}
-	return ret < 0 ? attach_all(attaching) : ret;
 }
 
 /* An instance is a matter of one session: of several processes those that have none are attached to. */

@@ -579,7 +579,7 @@ def linked(case):
     done = case.record([link], ["-l", "liborigin*:*"])
     expect(done.status == 0 and not done.stderr, f"status {done.status}: {done.stderr!r}")
     expect(case.trace().called().get("in_library") == 1, f"{case.trace().called()}")
-    said = case.run([case.tool, "functions", "-l", "liborigin*:*", link]).stdout
+    said = case.run([case.tool, "functions", link, "liborigin*:*"]).stdout
     expect("in_library" in said, said)
 
 
