@@ -116,9 +116,9 @@ FUNCTION(camlp4)
 """
 
 
-def listed(case, *flags):
+def listed(case, *flags, more=""):
     """{function: why it is left alone, or ""} of a library."""
-    source = written(case, "runtime.c", SOURCE)
+    source = written(case, "runtime.c", SOURCE + more)
     done = case.run(["gcc", "-O2", "-shared", "-fPIC", "-o", "runtime.so", source, *flags])
     expect(not done.status, done.stderr)
     said = case.run([case.tool, "functions", os.path.join(case.folder, "runtime.so")]).stdout
@@ -127,15 +127,54 @@ def listed(case, *flags):
 
 def names(case):
     """What is left alone is known by names, or by the whole object's, and `functions` says so."""
-    alone = "its language's runtime looks for return addresses"
+    alone = "its language's runtime looks for return addresses, or moves them"
     found = listed(case)
     for name, why in (("plain", ""), ("caml_alloc_shr", ""), ("camlp4", ""), ("camlWork__f_12", alone), ("caml_start_program", alone),
                       ("caml_curry2", alone)):
         expect(found.get(name) == why, f"{name}: {found.get(name)!r}")
-    found = listed(case, "-Wl,-soname,libjvm.so")
-    expect(found.get("plain") == alone and found.get("caml_alloc_shr") == alone, f"{found}")
+    for flags, more in ((["-Wl,-soname,libjvm.so"], ""), ([], "FUNCTION(MVM_jit_code_enter)"), ([], "FUNCTION(pypy_main_startup)"),
+                        ([], '__attribute__((section(".svm_heap"))) int heap = 1;')):
+        found = listed(case, *flags, more=more)
+        expect(found.get("plain") == alone and found.get("caml_alloc_shr") == alone, f"{flags}, {more!r}: {found}")
+
+
+BARE = r"""
+#include <stdio.h>
+#include <stdlib.h>
+void *kept;
+int saves(void), comes_back(int n);
+/* The program's entry is a function of another name, and has argc where others have a return address. */
+__asm__(".text\n.globl begin_program\n.type begin_program, %function\nbegin_program:\n"
+	"xor %ebp, %ebp\nmov %rdx, %r9\npop %rsi\nmov %rsp, %rdx\nand $-16, %rsp\npush %rax\npush %rsp\nxor %r8d, %r8d\n"
+	"xor %ecx, %ecx\nlea main(%rip), %rdi\ncall *__libc_start_main@GOTPCREL(%rip)\nhlt\n.size begin_program, . - begin_program\n"
+	/* Returns by itself and once more by the other one, which takes its own return address off: a setjmp() of a kind. */
+	".globl saves\n.type saves, %function\nsaves:\npop %rax\npush %rax\nmov %rax, kept(%rip)\nmov %rsp, %rcx\nnop\nnop\n"
+	"xor %eax, %eax\nret\n.size saves, . - saves\n"
+	".globl comes_back\n.type comes_back, %function\ncomes_back:\nmov %edi, %eax\npop %rdx\nmov kept(%rip), %rdx\nnop\nnop\n"
+	"push %rdx\nret\n.size comes_back, . - comes_back\n");
+__attribute__((noinline)) int plain(int n) { __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop"); return n + 1; }
+int main(int argc, char **argv)
+{
+	volatile int rounds = 0;
+	int came = saves();
+	printf("%d arguments, %s, came %d, %d\n", argc, argv[1], came, plain(rounds));
+	fflush(stdout);
+	if (rounds++ < 2)
+		comes_back(rounds);
+	return 0;
+}
+"""
+
+
+def without_tables(case):
+    """As Free Pascal's: no unwind table, an entry of another name, functions that take their return address off the stack."""
+    source = written(case, "bare.c", BARE)
+    done = case.run(["gcc", "-O1", "-fno-asynchronous-unwind-tables", "-fno-omit-frame-pointer", "-fcf-protection=none", "-no-pie", "-fno-pie",
+                     "-nostartfiles", "-Wl,-e,begin_program", "-o", "bare", source])
+    expect(not done.status, done.stderr)
+    same(case, [os.path.join(case.folder, "bare"), "one"], calls=3, functions=["plain"])
 
 
 AS_IT_IS = True  # see harness.py
-SINGLE = {f"runtime-{test.__name__}": native(test) for test in (luajit, ocaml, names)}
+SINGLE = {f"runtime-{test.__name__}": native(test) for test in (luajit, ocaml, names, without_tables)}
 LONG = {"runtime-hotspot": native(hotspot)}

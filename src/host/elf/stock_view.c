@@ -116,6 +116,15 @@ static bool names_part(const char *name)
 	return !*cold || (*cold == '.' && cold[1] && !cold[1 + strspn(cold + 1, "0123456789")]);
 }
 
+/*
+ * MoarVM (Raku) finds where its compiled code is by the return address of what that has called, and changes it.  PyPy's
+ * greenlets copy parts of stacks away and back.
+ */
+static bool is_of_walked(const char *name)
+{
+	return !strcmp(name, "MVM_jit_code_enter") || !strcmp(name, "pypy_main_startup");
+}
+
 static int read_symbols(const struct object *object, struct object_view *view)
 {
 	view->symbols = calloc(object->symbol_count + 1, sizeof(*view->symbols));
@@ -133,6 +142,7 @@ static int read_symbols(const struct object *object, struct object_view *view)
 		};
 		view->own |= !strncmp(symbol->symbol, "calltap_agent_", 14);
 		view->named |= !strcmp(symbol->symbol, "caml_start_program");
+		view->walked |= is_of_walked(symbol->symbol);
 	}
 	view->image.symbols = view->symbols;
 	view->image.symbol_count = object->symbol_count;
@@ -216,8 +226,10 @@ int object_view_make(struct object *object)
 	error = read_sections(object, view);
 	if (!error)
 		error = read_symbols(object, view);
-	if (!error && gelf_getehdr(object->elf, &header))
+	if (!error && gelf_getehdr(object->elf, &header)) {
+		view->entry = header.e_entry;
 		error = address_list_add(&view->pointed, header.e_entry);
+	}
 	if (!error)
 		error = object_view_relocs(object, view);
 	/* Relocations that touch no code, but an unwind table in the same segment, say (RISC-V), do no harm. */

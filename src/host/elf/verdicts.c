@@ -184,7 +184,7 @@ const char *site_verdict_text(enum site_verdict verdict)
 		[SITE_CANNOT_MOVE] = "an instruction at its entry cannot be moved",
 		[SITE_RELOCATED] = "the loader or XRay changes its first bytes",
 		[SITE_OWN_RULES] = "takes values in registers that a stub changes",
-		[SITE_RUNTIME] = "its language's runtime looks for return addresses",
+		[SITE_RUNTIME] = "its language's runtime looks for return addresses, or moves them",
 	};
 
 	return (unsigned int)verdict < SITE_VERDICTS ? texts[verdict] : "unknown";

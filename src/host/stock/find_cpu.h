@@ -56,6 +56,9 @@ struct find_cpu {
 	unsigned (*follow)(struct find_values *values, struct isa_instruction *in, const uint8_t *code);
 	/* True if an instruction that nothing else is known of reads, writes or pops the return address. */
 	bool (*touches)(const uint8_t *code, size_t length, const struct cfi_row *row);
+	/* False if the instruction leaves the stack pointer as it is, surely; NULL where the return address is in a
+	 * register. */
+	bool (*moves_stack)(const uint8_t *code, size_t length);
 	/* An instruction's immediate that may be an address in an object of a fixed address; false: it has none. */
 	bool (*immediate)(const uint8_t *code, size_t length, uint64_t *value);
 	/* An address that is made by this instruction and the next one; false: they make none.  NULL: one is enough. */

@@ -90,6 +90,23 @@ static bool touches(const uint8_t *code, size_t length, const struct cfi_row *ro
 	return maybe && !is_address_only(&layout) && is_at(&layout, code, row->cfa_register, offset);
 }
 
+static bool moves_stack(const uint8_t *code, size_t length)
+{
+	struct x86_layout layout;
+	uint8_t opcode;
+
+	if (x86_parse(&layout, code, length) < 0)
+		return true;
+	opcode = layout.opcode;
+	if (layout.vector)
+		return false;
+	if (layout.map == X86_MAP_ONE && ((opcode & 0xf0) == 0x50 || opcode == 0x68 || opcode == 0x6a ||
+					  opcode == 0x8f || opcode == 0xc8 || opcode == 0xc9 || opcode == 0xff))
+		return true; /* push, pop, enter, leave; call */
+	return layout.has_modrm && ((x86_reg_field(&layout) == 4 && !(layout.rex & 4)) ||
+				    (x86_is_register(&layout) && (layout.modrm & 7) == 4 && !(layout.rex & 1)));
+}
+
 static bool immediate(const uint8_t *code, size_t length, uint64_t *value)
 {
 	struct x86_layout layout;
@@ -114,5 +131,6 @@ const struct find_cpu find_x86_64 = {
 	.padding = padding,
 	.jump_slot = x86_jump_slot,
 	.touches = touches,
+	.moves_stack = moves_stack,
 	.immediate = immediate,
 };

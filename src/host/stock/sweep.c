@@ -218,6 +218,35 @@ static int read_stretch(struct stretch *stretch)
 	return error;
 }
 
+/*
+ * A function that a symbol alone tells of, and no unwind table, as those of Free Pascal: does it read or pop its return
+ * address before it moves the stack?
+ */
+static bool keeps_at_once(const struct finding *finding, const struct start *start)
+{
+	const struct find_cpu *cpu = finding->cpu;
+	const struct cfi_row row = {.cfa_register = cpu->stack_register, .cfa_offset = cpu->entry_cfa};
+	size_t size, at = 0;
+	const uint8_t *code = find_code(finding->image, start->address, &size);
+	struct isa_instruction in;
+	int length;
+
+	if (!code || !cpu->moves_stack)
+		return false;
+	if (size > start->end - start->address)
+		size = start->end - start->address;
+	for (; at < size; at += (size_t)length) {
+		length = cpu->block->decode(&in, code + at, size - at, start->address + at);
+		if (length <= 0 || !isa_goes_on((enum isa_kind)in.kind))
+			return false;
+		if (!in.has_target && cpu->touches(code + at, in.length, &row))
+			return true;
+		if (cpu->moves_stack(code + at, in.length))
+			return false;
+	}
+	return false;
+}
+
 static int sweep_start(struct finding *finding, size_t index)
 {
 	const struct start *start = &finding->starts[index];
@@ -234,6 +263,8 @@ static int sweep_start(struct finding *finding, size_t index)
 	if (start->has_entry) {
 		cfi_rows_begin(&stretch.rows, &start->entry);
 		find_landings(finding, &start->entry);
+	} else {
+		finding->starts[index].keeps |= keeps_at_once(finding, start);
 	}
 	error = read_stretch(&stretch);
 	for (size_t i = 0; i < stretch.table_count && stretch.jumps_by_table; i++)
