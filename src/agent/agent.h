@@ -559,11 +559,11 @@ void agent_contexts_init(void);
 void agent_exec_init(void);
 /* x86_64/mcount.c, mcount.c: likewise the functions that code built with -pg calls. */
 void agent_mcount_init(void);
-/*
- * cfa.c: likewise the unwinder's _Unwind_GetCFA(), if there is an unwinder by now.  It may be loaded later: by any
- * thread.
- */
-void agent_cfa_look(void);
+/* unwinder.c: likewise the unwinder's functions, if there is an unwinder by now.  It may be loaded later: by any
+ * thread. */
+void agent_unwinder_look(void);
+/* backtrace.c: is the address in a stub, or in the agent? */
+bool agent_is_ours(const void *address);
 /* mark.c: say which function libcalltap.so's word for marks is to lead to. */
 void agent_marks_init(void);
 /* calls.c: once it is known that system calls may be made; where libc notes threads' ids, and the kernel their CPUs. */

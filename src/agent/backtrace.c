@@ -20,7 +20,7 @@ static bool is_own(const void *address)
 	return (uint64_t)address >= (uint64_t)own_begin && (uint64_t)address < (uint64_t)own_end;
 }
 
-static bool is_ours(const void *address)
+bool agent_is_ours(const void *address)
 {
 	return is_own(address) || probe_region_of((uint64_t)address);
 }
@@ -36,7 +36,7 @@ static int collect(void **frames, int size, void **all, int max)
 	if (found > 0 && found < max && is_own(all[found - 1]))
 		return CUT;
 	for (int i = 0; i < found && kept < size; i++)
-		if (!is_ours(all[i]))
+		if (!agent_is_ours(all[i]))
 			frames[kept++] = all[i];
 	return kept;
 }

@@ -34,7 +34,10 @@ AGENT_EXPORT int _dl_find_object(void *pc, struct dl_find_object *result);
 AGENT_EXPORT int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
 AGENT_EXPORT void calltap_agent_mark(const char *text); /* not of libc: libcalltap.so's way to a mark */
 AGENT_EXPORT int backtrace(void **frames, int size);
-AGENT_EXPORT uint64_t _Unwind_GetCFA(void *context); /* the unwinder's */
+/* The unwinder's, with its types but for pointers to structures of its own. */
+typedef int agent_visit_fn(void *context, void *argument);
+AGENT_EXPORT uint64_t _Unwind_GetCFA(void *context);
+AGENT_EXPORT int _Unwind_Backtrace(agent_visit_fn *visit, void *argument);
 AGENT_EXPORT int pthread_setname_np(uint64_t thread, const char *name);
 AGENT_EXPORT int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 AGENT_EXPORT void

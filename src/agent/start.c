@@ -192,7 +192,7 @@ void agent_fronts_init(void)
 	agent_exec_init();
 	agent_mcount_init();
 	agent_marks_init();
-	agent_cfa_look();
+	agent_unwinder_look();
 }
 
 /* The session is known. */

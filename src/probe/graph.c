@@ -54,13 +54,23 @@ static bool cover(struct probe_thread *thread, uint64_t slot)
 	return !probe_context.handled || granule == thread->handled || probe_handled_cover(thread, slot);
 }
 
+/*
+ * A coroutine's first function may have 0 for its return address, which ends a walk of the stack.  A frame with that in
+ * its mirror would be none, and a function that it jumps to would take the first one's stub for its caller: whoever
+ * walks the stack would find that stub again and again.
+ */
+static bool has_caller(uint64_t slot, uint64_t ret)
+{
+	return ret && (*arch_mirror(slot) || !probe_region_of(ret));
+}
+
 /* A call comes in at slot: settle its stack; NULL when the call cannot be traced. *came: FRAME_CAME or 0. */
 static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, const uint64_t *ret, uint64_t *came)
 {
 	struct probe_stack *stack = NULL, *before = thread->stack;
 
 	/* A frame that an exit handler waits for keeps its stub: a function that it has tail-called is not seen. */
-	if (probe_can_record(thread) && cover(thread, slot) &&
+	if (probe_can_record(thread) && cover(thread, slot) && has_caller(slot, *ret) &&
 	    !(probe_context.handled && probe_handled_waits(slot, *ret)))
 		stack = probe_stack_settle(thread, slot);
 	*came = stack && stack != before && stack->kind & STACK_SIGNAL ? FRAME_CAME : 0;
@@ -69,7 +79,10 @@ static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, co
 	return stack;
 }
 
-/* arrive() for a call that the session wants: a call that cannot be traced is counted. */
+/*
+ * arrive() for a call that the session wants: a call that cannot be traced is counted, but for a function that is left
+ * alone as it has no caller.
+ */
 static struct probe_stack *arrive_wanted(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret,
 					 uint64_t *came)
 {
@@ -77,7 +90,7 @@ static struct probe_stack *arrive_wanted(struct probe_thread *thread, uint64_t s
 		probe_can_record(thread) && (!probe_context.profile || probe_profile_has(thread, frames_id(word)));
 	struct probe_stack *stack = has_place ? arrive(thread, slot, ret, came) : NULL;
 
-	if (!stack)
+	if (!stack && (!frames_can_read(thread, slot) || has_caller(slot, *ret)))
 		probe_count_untraced(0);
 	return stack;
 }

@@ -284,9 +284,18 @@ def personality(case):
     expect(called.get("throws") == 2000 and called.get("throws_within") == 6000, f"called {called}")
 
 
+def walks(case):
+    """_Unwind_Backtrace() shows the frames that it shows untraced."""
+    program = [case.program("walks.c", flags=["-fexceptions", "-lgcc_s"])]
+    done = case.same_as_plain(program)
+    expect(done.status == 0 and done.stdout.count("frames") >= 4, f"{done.status}: {done.stdout} {done.stderr}")
+    expect(case.trace().called().get("walk", 0) >= 4, f"called {case.trace().called()}")
+
+
 CASES = {
     "exceptions": exceptions,
     "personality": personality,
+    "walks": walks,
     "exceptions-threads": shape("exceptions.cc", "threads"),
     "terminate": terminate,
     "faulting": faulting,

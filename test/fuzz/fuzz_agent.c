@@ -59,7 +59,7 @@ extern struct jit_descriptor __jit_debug_descriptor;
 struct r_debug _r_debug;
 
 /* No loader lists an unwinder here. */
-void agent_cfa_look(void)
+void agent_unwinder_look(void)
 {
 }
 

@@ -455,6 +455,7 @@ enum calltap_pointer_to {
 	CALLTAP_POINTER_MCOUNT, /* what functions built with -pg call; on x86-64 alone */
 	CALLTAP_POINTER__MCOUNT,
 	CALLTAP_POINTER_UNWIND_GETCFA, /* the unwinder's */
+	CALLTAP_POINTER_UNWIND_BACKTRACE,
 	CALLTAP_POINTERS_TO
 };
 

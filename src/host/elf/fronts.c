@@ -37,7 +37,7 @@ static bool is_needed(uint32_t name)
 /* musl's posix_spawn() executes on a stack of 5 KiB, most of which its own execvpe() may take. */
 static uint64_t address_of(const struct front_notes *notes, uint32_t i)
 {
-	if (i == CALLTAP_POINTER_UNWIND_GETCFA) /* cfa.c, in the agent, says why */
+	if (i == CALLTAP_POINTER_UNWIND_GETCFA || i == CALLTAP_POINTER_UNWIND_BACKTRACE) /* agent/unwinder.c says why */
 		return 0;
 	return i == FRONT_EXECVE && !notes->glibc ? 0 : notes->addresses[i];
 }

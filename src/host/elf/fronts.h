@@ -14,7 +14,7 @@
 #include <calltap/abi/control.h>
 #include <calltap/diag.h>
 
-#define FRONTS_MAX 20u
+#define FRONTS_MAX 22u
 
 /* enum calltap_pointer_to, and what is led in static programs alone: elsewhere the loader binds it. */
 enum { FRONT_EXECVE = CALLTAP_POINTERS_TO, FRONT_NAMES };

@@ -60,6 +60,7 @@ const char *const *imports_names(void)
 		[CALLTAP_POINTER_MCOUNT] = "mcount",
 		[CALLTAP_POINTER__MCOUNT] = "_mcount",
 		[CALLTAP_POINTER_UNWIND_GETCFA] = "_Unwind_GetCFA",
+		[CALLTAP_POINTER_UNWIND_BACKTRACE] = "_Unwind_Backtrace",
 	};
 
 	return names;

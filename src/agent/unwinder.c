@@ -1,0 +1,92 @@
+/*
+ * The unwinder's functions that the agent stands in front of, so that the program sees what it sees untraced.
+ *
+ * _Unwind_GetCFA(): in the stubs' table for libgcc the CFA is odd where the caller's address is in the mirror, as
+ * libgcc tells frames apart by their CFAs (arch/<cpu>/runtime/unwind.c).  A personality routine is told the CFA of the
+ * frame that its own frame has called, which may be a stub's.  LuaJIT's finds its interpreter's frame by that.  The
+ * unwinder itself asks by the same function, and is to have what the table says.
+ *
+ * _Unwind_Backtrace(): stubs, and the agent's own frame, are left out.  Rust and gccgo count frames by it.
+ *
+ * Called on the program's threads, from signal handlers and personality routines, too: no locks.
+ * agent_unwinder_look() is called by the control thread as well.  Context: control, on the program's thread.
+ */
+#include <agent/agent.h>
+#include <agent/libc.h>
+
+#define ODD	     1u
+#define END_OF_STACK 5 /* _URC_END_OF_STACK */
+
+typedef uint64_t get_fn(void *context);
+typedef int walk_fn(agent_visit_fn *visit, void *argument);
+
+/* The functions behind, all of one object, and where it lies in memory; get_cfa is stored last. */
+static struct {
+	get_fn *get_cfa, *get_ip;
+	walk_fn *walk;
+	uint64_t lo, hi;
+} unwinder;
+
+/* Whom a walk is for. */
+struct passing {
+	agent_visit_fn *visit;
+	void *argument;
+};
+
+void agent_unwinder_look(void)
+{
+	uint64_t lo, hi, other;
+	void *cfa, *ip, *walk;
+
+	/* In a static program the unwinder's functions call each other without a word that could be told apart. */
+	if (agent.placed || __atomic_load_n(&unwinder.get_cfa, __ATOMIC_RELAXED))
+		return;
+	cfa = agent_next_object("_Unwind_GetCFA", &lo, &hi);
+	if (!cfa)
+		return;
+	__atomic_store_n(&unwinder.lo, lo, __ATOMIC_RELAXED);
+	__atomic_store_n(&unwinder.hi, hi, __ATOMIC_RELAXED);
+	ip = agent_next_object("_Unwind_GetIP", &other, &hi);
+	walk = ip && other == lo ? agent_next_object("_Unwind_Backtrace", &other, &hi) : NULL;
+	if (walk && other == lo) {
+		__atomic_store_n(&unwinder.get_ip, (get_fn *)ip, __ATOMIC_RELAXED);
+		__atomic_store_n(&unwinder.walk, (walk_fn *)walk, __ATOMIC_RELAXED);
+		AGENT_FRONT(CALLTAP_POINTER_UNWIND_BACKTRACE, _Unwind_Backtrace, walk);
+	}
+	__atomic_store_n(&unwinder.get_cfa, (get_fn *)cfa, __ATOMIC_RELEASE); /* pairs with is_known() */
+	AGENT_FRONT(CALLTAP_POINTER_UNWIND_GETCFA, _Unwind_GetCFA, cfa);
+}
+
+/* Is there an unwinder?  It may have been loaded behind the agent's beginning. */
+static bool is_known(void)
+{
+	if (!__atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE))
+		agent_unwinder_look();
+	return __atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE) != NULL;
+}
+
+uint64_t _Unwind_GetCFA(void *context)
+{
+	uint64_t caller = (uint64_t)__builtin_return_address(0), cfa;
+
+	if (!is_known())
+		return 0;
+	cfa = unwinder.get_cfa(context);
+	return caller - unwinder.lo < unwinder.hi - unwinder.lo ? cfa : cfa & ~(uint64_t)ODD;
+}
+
+static int pass(void *context, void *data)
+{
+	const struct passing *passing = data;
+
+	if (agent_is_ours((const void *)unwinder.get_ip(context)))
+		return 0;
+	return passing->visit(context, passing->argument);
+}
+
+int _Unwind_Backtrace(agent_visit_fn *visit, void *argument)
+{
+	struct passing passing = {visit, argument};
+
+	return is_known() && unwinder.walk ? unwinder.walk(pass, &passing) : END_OF_STACK;
+}
