@@ -8,14 +8,14 @@
 #include <agent/agent.h>
 #include <agent/libc.h>
 #include <base/mem.h>
-#include <base/sys.h>
 
 #define HIDDEN_VERSION 0x8000u
 
 struct table {
 	const ElfW(Sym) * symbols;
 	const char *strings;
-	const uint32_t *hash; /* DT_GNU_HASH */
+	const uint32_t *hash;	 /* DT_GNU_HASH */
+	const uint32_t *buckets; /* DT_HASH: of which only the number of symbols is used */
 	const uint16_t *versions;
 };
 
@@ -41,6 +41,8 @@ static struct table table_of(const struct link_map *map)
 			table.strings = pointer(map, entry);
 		else if (entry->d_tag == DT_GNU_HASH)
 			table.hash = pointer(map, entry);
+		else if (entry->d_tag == DT_HASH)
+			table.buckets = pointer(map, entry);
 		else if (entry->d_tag == DT_VERSYM)
 			table.versions = pointer(map, entry);
 	}
@@ -73,32 +75,51 @@ static bool is_wanted(const struct table *table, uint32_t index, const char *nam
 	       same_text(table->strings + symbol->st_name, name);
 }
 
+/* The symbol that defines the default version of a function; NULL: none. */
+static const ElfW(Sym) * look_up(const struct table *table, const char *name, uint32_t hash)
+{
+	uint32_t buckets = table->hash[0], first = table->hash[1], index;
+	const uint32_t *bucket, *chain;
+
+	if (!buckets)
+		return NULL;
+	bucket = table->hash + 4 + table->hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t)); /* behind the filter */
+	chain = bucket + buckets;
+	index = bucket[hash % buckets];
+	if (index < first)
+		return NULL;
+	for (;; index++) {
+		uint32_t link = chain[index - first];
+
+		if ((link | 1) == (hash | 1) && is_wanted(table, index, name))
+			return &table->symbols[index];
+		if (link & 1)
+			return NULL;
+	}
+}
+
+/* The same in an object without DT_GNU_HASH: one symbol after the other. */
+static const ElfW(Sym) * look_through(const struct table *table, const char *name)
+{
+	for (uint32_t i = 1; table->buckets && i < table->buckets[1]; i++)
+		if (is_wanted(table, i, name))
+			return &table->symbols[i];
+	return NULL;
+}
+
 /* The default version of a function that the object defines: its address, 0 = none, and its size. */
 static uint64_t defined(const struct link_map *map, const char *name, uint32_t hash, uint64_t *size)
 {
 	struct table table = table_of(map);
-	uint32_t buckets, first, index;
-	const uint32_t *bucket, *chain;
+	const ElfW(Sym) * symbol;
 
-	if (!table.symbols || !table.strings || !table.hash || !table.hash[0])
+	if (!table.symbols || !table.strings)
 		return 0;
-	buckets = table.hash[0];
-	first = table.hash[1];
-	bucket = table.hash + 4 + table.hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t)); /* behind the filter */
-	chain = bucket + buckets;
-	index = bucket[hash % buckets];
-	if (index < first)
+	symbol = table.hash ? look_up(&table, name, hash) : look_through(&table, name);
+	if (!symbol)
 		return 0;
-	for (;; index++) {
-		uint32_t link = chain[index - first];
-
-		if ((link | 1) == (hash | 1) && is_wanted(&table, index, name)) {
-			*size = table.symbols[index].st_size;
-			return map->l_addr + table.symbols[index].st_value;
-		}
-		if (link & 1)
-			return 0;
-	}
+	*size = symbol->st_size;
+	return map->l_addr + symbol->st_value;
 }
 
 bool agent_is_last(void)
@@ -146,31 +167,18 @@ void *agent_next(const char *name)
 	return (void *)found;
 }
 
-/* By the object's headers, which lie at its beginning.  Not by dl_iterate_phdr(): a thread may be held with its lock.
+/*
+ * From the object's beginning to its dynamic section, which lies behind the code.  No system call, for there may be
+ * none, and not by dl_iterate_phdr(), for a thread may be held with its lock.
  */
 void *agent_next_object(const char *name, uint64_t *lo, uint64_t *hi)
 {
-	ElfW(Ehdr) header;
-	ElfW(Phdr) segment;
-	const struct link_map *map;
-	uint64_t found;
+	uint64_t found = 0;
+	const struct link_map *map = agent.placed ? NULL : next_map(name, &found);
 
-	*lo = UINT64_MAX;
-	*hi = 0;
-	if (agent.placed || !(map = next_map(name, &found)) || !sys_copy_in(&header, map->l_addr, sizeof(header)) ||
-	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-		return NULL;
-	for (unsigned i = 0; i < header.e_phnum; i++) {
-		if (!sys_copy_in(&segment, map->l_addr + header.e_phoff + i * sizeof(segment), sizeof(segment)))
-			return NULL;
-		if (segment.p_type != PT_LOAD)
-			continue;
-		*lo = segment.p_vaddr < *lo ? segment.p_vaddr : *lo;
-		*hi = segment.p_vaddr + segment.p_memsz > *hi ? segment.p_vaddr + segment.p_memsz : *hi;
-	}
-	*lo += map->l_addr;
-	*hi += map->l_addr;
-	return found - *lo < *hi - *lo ? (void *)found : NULL;
+	*lo = map ? map->l_addr : 0;
+	*hi = map ? (uint64_t)map->l_ld : 0;
+	return (void *)found;
 }
 
 bool agent_is_in(uint64_t address, const struct link_map *map, const char *name)

@@ -35,7 +35,7 @@ struct passing {
 
 void agent_unwinder_look(void)
 {
-	uint64_t lo, hi, other;
+	uint64_t lo, hi, other_lo, other_hi;
 	void *cfa, *ip, *walk;
 
 	/* In a static program the unwinder's functions call each other without a word that could be told apart. */
@@ -46,9 +46,9 @@ void agent_unwinder_look(void)
 		return;
 	__atomic_store_n(&unwinder.lo, lo, __ATOMIC_RELAXED);
 	__atomic_store_n(&unwinder.hi, hi, __ATOMIC_RELAXED);
-	ip = agent_next_object("_Unwind_GetIP", &other, &hi);
-	walk = ip && other == lo ? agent_next_object("_Unwind_Backtrace", &other, &hi) : NULL;
-	if (walk && other == lo) {
+	ip = agent_next_object("_Unwind_GetIP", &other_lo, &other_hi);
+	walk = ip && other_lo == lo ? agent_next_object("_Unwind_Backtrace", &other_lo, &other_hi) : NULL;
+	if (walk && other_lo == lo) {
 		__atomic_store_n(&unwinder.get_ip, (get_fn *)ip, __ATOMIC_RELAXED);
 		__atomic_store_n(&unwinder.walk, (walk_fn *)walk, __ATOMIC_RELAXED);
 		AGENT_FRONT(CALLTAP_POINTER_UNWIND_BACKTRACE, _Unwind_Backtrace, walk);
@@ -65,6 +65,12 @@ static bool is_known(void)
 	return __atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE) != NULL;
 }
 
+/* Does the address lie in the unwinder's object? */
+static bool is_inside(uint64_t address)
+{
+	return address - unwinder.lo < unwinder.hi - unwinder.lo;
+}
+
 uint64_t _Unwind_GetCFA(void *context)
 {
 	uint64_t caller = (uint64_t)__builtin_return_address(0), cfa;
@@ -72,7 +78,7 @@ uint64_t _Unwind_GetCFA(void *context)
 	if (!is_known())
 		return 0;
 	cfa = unwinder.get_cfa(context);
-	return caller - unwinder.lo < unwinder.hi - unwinder.lo ? cfa : cfa & ~(uint64_t)ODD;
+	return is_inside(caller) || !is_inside((uint64_t)unwinder.get_cfa) ? cfa : cfa & ~(uint64_t)ODD;
 }
 
 static int pass(void *context, void *data)

@@ -22,35 +22,35 @@ int frame(int depth); /* 1: an exception has come */
 extern const char landing[];
 
 #if defined(__x86_64__)
-__asm__(".text\n.globl frame\n.type frame, %function\nframe:\n"
+__asm__(".pushsection .text\n.globl frame\n.type frame, %function\nframe:\n"
 	".cfi_startproc\n.cfi_personality 0x9b, reference\n"
 	"push %rbx\n.cfi_adjust_cfa_offset 8\n"
 	"mov sp_at_call@GOTPCREL(%rip), %rax\nmov %rsp, (%rax)\n"
 	"call throws@PLT\n"
 	"xor %eax, %eax\njmp 1f\n"
-	"landing: mov $1, %eax\n"
+	".globl landing\nlanding: mov $1, %eax\n"
 	"1: pop %rbx\n.cfi_adjust_cfa_offset -8\nret\n"
-	".cfi_endproc\n.size frame, . - frame\n");
+	".cfi_endproc\n.size frame, . - frame\n.popsection\n");
 #elif defined(__aarch64__)
-__asm__(".text\n.globl frame\n.type frame, %function\nframe:\n"
+__asm__(".pushsection .text\n.globl frame\n.type frame, %function\nframe:\n"
 	".cfi_startproc\n.cfi_personality 0x9b, reference\n"
 	"stp x29, x30, [sp, #-16]!\n.cfi_adjust_cfa_offset 16\n.cfi_offset x29, -16\n.cfi_offset x30, -8\n"
 	"adrp x9, sp_at_call\nadd x9, x9, :lo12:sp_at_call\nmov x10, sp\nstr x10, [x9]\n"
 	"bl throws\n"
 	"mov w0, #0\nb 1f\n"
-	"landing: mov w0, #1\n"
+	".globl landing\nlanding: mov w0, #1\n"
 	"1: ldp x29, x30, [sp], #16\n.cfi_adjust_cfa_offset -16\nret\n"
-	".cfi_endproc\n.size frame, . - frame\n");
+	".cfi_endproc\n.size frame, . - frame\n.popsection\n");
 #else
-__asm__(".text\n.globl frame\n.type frame, %function\nframe:\n"
+__asm__(".pushsection .text\n.globl frame\n.type frame, %function\nframe:\n"
 	".cfi_startproc\n.cfi_personality 0x9b, reference\n"
 	"addi sp, sp, -16\n.cfi_adjust_cfa_offset 16\nsd ra, 8(sp)\n.cfi_offset ra, -8\n"
 	"lla t0, sp_at_call\nsd sp, (t0)\n"
 	"call throws\n"
 	"li a0, 0\nj 1f\n"
-	"landing: li a0, 1\n"
+	".globl landing\nlanding: li a0, 1\n"
 	"1: ld ra, 8(sp)\naddi sp, sp, 16\n.cfi_adjust_cfa_offset -16\nret\n"
-	".cfi_endproc\n.size frame, . - frame\n");
+	".cfi_endproc\n.size frame, . - frame\n.popsection\n");
 #endif
 
 BY_ASSEMBLY _Unwind_Reason_Code personality_of_frame(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
@@ -72,22 +72,22 @@ BY_ASSEMBLY _Unwind_Reason_Code personality_of_frame(int version, _Unwind_Action
 	return _URC_INSTALL_CONTEXT;
 }
 
-__asm__(".data\n.p2align 3\n.hidden reference\nreference: .dc.a personality_of_frame\n.text\n");
+__asm__(".pushsection .data\n.p2align 3\n.hidden reference\nreference: .dc.a personality_of_frame\n.popsection\n");
 
-/* None of these returns. */
+/* These return if nobody takes the exception. */
 TRACED void throws_within(int depth)
 {
 	if (depth > 0)
 		throws_within(depth - 1);
 	else
 		_Unwind_RaiseException(&exception);
-	abort(); /* nobody has taken it */
+	__asm__ volatile(""); /* no tail call */
 }
 
 BY_ASSEMBLY TRACED void throws(int depth)
 {
 	throws_within(depth % DEPTHS);
-	abort();
+	__asm__ volatile("");
 }
 
 int main(int argc, char **argv)

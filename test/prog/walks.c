@@ -54,8 +54,9 @@ static void on_signal(int number)
 
 #ifdef __x86_64__
 void switch_stacks(void **from, void *to);
-__asm__(".text\nswitch_stacks:\npush %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
-	"mov %rsp, (%rdi)\nmov %rsi, %rsp\npop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
+__asm__(".pushsection .text\nswitch_stacks:\npush %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+	"mov %rsp, (%rdi)\nmov %rsi, %rsp\npop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop "
+	"%rbp\nret\n.popsection\n");
 
 KEPT __attribute__((noreturn)) void body(void)
 {
@@ -70,8 +71,9 @@ KEPT __attribute__((noreturn)) void body(void)
 
 /* Goes on as body(), by a jump, with the stack as it is: the slot of the return address is the stack's last word. */
 void first(void);
-__asm__(".text\n.globl first\n.type first, %function\nfirst:\n.cfi_startproc\nnop; nop; nop; nop; nop; nop; nop; nop\n"
-	"jmp body\n.cfi_endproc\n.size first, . - first\n");
+__asm__(".pushsection .text\n.globl first\n.type first, %function\nfirst:\n.cfi_startproc\nnop; nop; nop; nop; nop; "
+	"nop; nop; nop\n"
+	"jmp body\n.cfi_endproc\n.size first, . - first\n.popsection\n");
 
 static void run_coroutine(void)
 {
