@@ -15,6 +15,7 @@ _Static_assert(offsetof(struct probe_thread, granule) == PT_GRANULE, "entry.S");
 _Static_assert(offsetof(struct probe_thread, stack) == PT_STACK, "entry.S");
 _Static_assert(offsetof(struct probe_stack, top) == PS_TOP, "entry.S");
 _Static_assert(offsetof(struct probe_stack, low) == PS_LOW, "entry.S");
+_Static_assert(offsetof(struct probe_stack, rest) == PS_REST, "profile.S");
 _Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
 _Static_assert(offsetof(struct probe_thread, timed) == PT_TIMED, "profile.S");
 _Static_assert(offsetof(struct probe_thread, handled) == PT_HANDLED, "handlers.S");

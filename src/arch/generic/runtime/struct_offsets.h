@@ -28,7 +28,7 @@
 /* struct probe_stack */
 #define PS_TOP	  0
 #define PS_LOW	  8
-#define PS_END	  24
+#define PS_REST	  40
 #define PS_KIND	  48
 #define PS_SIGNAL 2 /* STACK_SIGNAL */
 

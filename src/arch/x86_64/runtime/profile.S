@@ -137,8 +137,8 @@
 	movq	$0, PE_OUTER(%rsi)
 	add	%rax, PE_TOTAL(%rsi)
 1:	unlink_frame 56(%rsp), %rcx
-	cmp	PS_END(%r8), %rsi
-	jae	1f
+	cmp	PS_REST(%r8), %rsi
+	jae	1f				/* there is no outer frame */
 	mov	%rsi, %rdi
 	btc	$LINK_BIT, %rdi
 	flip	%rdi, WITHIN_BIT, (MIRROR_SKEW ^ LINK_SKEW ^ ENTERED_SKEW ^ WITHIN_SKEW)
