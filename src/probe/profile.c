@@ -9,14 +9,12 @@
 #include <probe/frames.h>
 #include <probe/profile.h>
 
-_Static_assert(offsetof(struct probe_table, functions) == TB_FUNCTIONS, "profile.S");
 _Static_assert(offsetof(struct probe_table, entries) == TB_ENTRIES, "profile.S");
 _Static_assert(offsetof(struct probe_table, data) == TB_DATA, "profile.S");
 _Static_assert(offsetof(struct probe_table, first) == TB_FIRST, "profile.S");
 _Static_assert(offsetof(struct probe_table, span) == TB_SPAN, "profile.S");
 _Static_assert(offsetof(struct probe_table, claimed) == TB_CLAIMED, "profile.S");
-_Static_assert(offsetof(struct probe_table, buckets) == TB_BUCKETS, "profile.S");
-_Static_assert(offsetof(struct probe_table, limit) == TB_LIMIT, "ticked.S");
+_Static_assert(offsetof(struct probe_table, end) == TB_END, "profile.S");
 _Static_assert(offsetof(struct probe_table, watch) == TB_WATCH, "ticked.S");
 _Static_assert(offsetof(struct calltap_profile, pending) == PP_PENDING, "profile.S");
 _Static_assert(sizeof(struct calltap_profile_entry) == 1 << PE_BITS, "profile.S");
@@ -27,10 +25,13 @@ _Static_assert(offsetof(struct calltap_profile_entry, max) == PE_MAX, "profile.S
 _Static_assert(offsetof(struct calltap_profile_entry, outer) == PE_OUTER, "profile.S");
 _Static_assert(offsetof(struct calltap_profile_entry, since) == PE_SINCE, "profile.S");
 _Static_assert(offsetof(struct calltap_profile_entry, histogram) == PE_HISTOGRAM, "profile.S");
+_Static_assert(sizeof(struct calltap_profile) == PP_BYTES, "profile.S");
 _Static_assert((int)(offsetof(struct calltap_ring, own) + offsetof(struct calltap_profile_shape, watch)) -
 			       (int)CALLTAP_PAGE ==
 		       RING_WATCH,
 	       "profile.S");
+_Static_assert(4 * (LONGEST_BITS - 1) + 4 == CALLTAP_PROFILE_BUCKETS, "profile.S");
+_Static_assert(CALLTAP_RECORD_ID_BITS == ID_BITS, "recorder.inc");
 
 #define CALLER_PROBES 16 /* places in the hash that are looked at for an address */
 
@@ -39,7 +40,7 @@ static void look_whom_to_watch(struct probe_table *table)
 {
 	uint32_t watch = __atomic_load_n(&calltap_profile_shape(table->ring)->watch, __ATOMIC_RELAXED);
 
-	table->watch = watch ? (uint64_t)(watch - 1) << PE_BITS : ~(uint64_t)0;
+	table->watch = watch ? table->entries + ((uint64_t)(watch - 1) << PE_BITS) : 0;
 }
 
 /* The present tick, and not one that the thread has gone past (begin_ticks()). */
@@ -88,11 +89,10 @@ void probe_table_attach(struct probe_thread *thread, const struct calltap_arena 
 	table->entries = table->data + calltap_profile_at_entry(0);
 	table->first = calltap_profile_at_histogram(functions, callers, 0);
 	table->span = (uint64_t)histograms * sizeof(struct calltap_profile_histogram) - (sizeof(uint64_t) - 1);
-	table->buckets = table->data + table->first;
 	table->claimed = probe_times ? begin_ticks(thread) : ring->claim_ticks;
 	table->ring = ring;
 	table->functions = functions;
-	table->limit = (uint64_t)functions << PE_BITS;
+	table->end = table->entries + ((uint64_t)functions << PE_BITS);
 	look_whom_to_watch(table);
 	thread->table = table;
 }

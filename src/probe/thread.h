@@ -38,7 +38,8 @@
 
 /*
  * A thread's table of sums, in place of records (profile.h).  A table of zeros sends every call to C. profile.S knows
- * the fields.
+ * the fields.  A fork in a handler makes it a table of zeros between any two instructions of a recorder, so `end` is
+ * loaded behind what it tells of.
  */
 struct probe_table {
 	uint64_t functions; /* entries, 0 = there is no table */
@@ -47,12 +48,10 @@ struct probe_table {
 	uint64_t first;	    /* byte offset of histogram 0 */
 	uint64_t span;	    /* bytes of all histograms, less 7: a bucket is at first + less than this */
 	uint64_t claimed;   /* clock when the thread took the table: calls entered before are not counted in it */
-	uint64_t buckets;   /* address of histogram 0 */
+	uint64_t end;	    /* address behind the last entry */
+	uint64_t watch;	    /* with `--time adaptive` (ticked.S): address of the watched function's entry, 0 = none */
 	struct calltap_ring *ring;
-	/* With `--time adaptive` (ticked.S): bytes of all entries; where among them the watched function's lies, or ~0.
-	 */
-	uint64_t limit, watch;
-	uint64_t reserved[6];
+	uint64_t reserved[7];
 };
 
 /* A region of stubs. */

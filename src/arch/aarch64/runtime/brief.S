@@ -18,7 +18,7 @@
 #error "members that the code uses without an offset"
 #endif
 
-#define ID_BITS	   0x0fffffff
+#define ID_MASK	   ((1 << ID_BITS) - 1)
 #define KIND_BITS  0xf0000000 /* from a stub's word: eor makes ENTRY BRIEF_ENTRY, orr makes EXIT BRIEF_EXIT */
 #define EXACT_MASK (1 << EXACT_BIT)
 
@@ -109,7 +109,7 @@
 /* To w\brief: is the function brief whose stub x30 is in? */
 .macro get_brief brief, times
 	ldr	w\brief, [x30, #STUB_WORD]
-	and	w\brief, w\brief, #ID_BITS
+	and	w\brief, w\brief, #ID_MASK
 	add	x\brief, x\brief, \times
 	add	x\brief, x\brief, #TM_BRIEF
 	ldrb	w\brief, [x\brief]

@@ -49,6 +49,7 @@
 #define RW_RING	   40
 
 /* struct calltap_times; in a word of a stub, the kind of record above the id (record.h) */
+#define ID_BITS	   28
 #define TM_TICK	   0
 #define TM_EVERY   8
 #define TM_BRIEF   4096
@@ -71,15 +72,13 @@
 #define PC_ENABLED     92
 
 /* struct probe_table */
-#define TB_FUNCTIONS 0
-#define TB_ENTRIES   8
-#define TB_DATA	     16
-#define TB_FIRST     24
-#define TB_SPAN	     32
-#define TB_CLAIMED   40
-#define TB_BUCKETS   48
-#define TB_LIMIT     64
-#define TB_WATCH     72
+#define TB_ENTRIES 8
+#define TB_DATA	   16
+#define TB_FIRST   24
+#define TB_SPAN	   32
+#define TB_CLAIMED 40
+#define TB_END	   48
+#define TB_WATCH   56
 
 /* struct calltap_profile_entry, struct calltap_profile_shape */
 #define PE_BITS	     6 /* log2 of the entry's size */
@@ -91,7 +90,9 @@
 #define PE_SINCE     40
 #define PE_HISTOGRAM 48
 #define PP_PENDING   48		  /* struct calltap_profile */
+#define PP_BYTES     64		  /* its size: the entries are behind it */
 #define RING_WATCH   (140 - 4096) /* from struct calltap_profile, for the ring's head is the page below */
+#define LONGEST_BITS 40		  /* of a duration that has a bucket of its own (CALLTAP_PROFILE_BUCKETS) */
 
 /* struct calltap_triggers, struct calltap_limit */
 #define TR_FUNCTIONS 4

@@ -13,8 +13,7 @@
 #include "offsets.h"
 #include "recorder.inc"
 
-#define ID_MASK	     0x0fffffff
-#define LONGEST_BITS 40				/* of a duration that has a bucket of its own (CALLTAP_PROFILE_BUCKETS) */
+#define ID_MASK ((1 << ID_BITS) - 1)
 
 /*
  * Stack on entry: 0 return address in the stub, 8 word, 16 = S return address.
@@ -28,10 +27,10 @@
 	mov	%fs:PT_TABLE(%rcx), %rdx
 	mov	$ID_MASK, %ecx
 	and	56(%rsp), %ecx
-	cmp	TB_FUNCTIONS(%rdx), %rcx
-	jae	.Lentry_slow
 	shl	$PE_BITS, %rcx
 	add	TB_ENTRIES(%rdx), %rcx
+	cmp	TB_END(%rdx), %rcx		/* last, for a fork in a handler clears both */
+	jae	.Lentry_slow
 	cmpq	$0, PE_OUTER(%rcx)
 	jne	.Lentry_again
 .Lentry_known:
@@ -83,17 +82,21 @@
 	cmp	%rdi, PS_TOP(%r8)
 	jne	.Lexit_slow			/* inner frames are gone, or another stack */
 	mov	%fs:PT_TABLE(%rcx), %rdx
-	mov	$ID_MASK, %esi
-	and	56(%rsp), %esi
-	cmp	TB_FUNCTIONS(%rdx), %rsi
-	jae	.Lexit_slow
-	mov	TB_DATA(%rdx), %rcx
-	mov	RING_WATCH(%rcx), %r9d
-	dec	%r9d
-	cmp	%r9d, %esi
-	je	.Lexit_slow			/* the function's callers are counted */
+	mov	TB_ENTRIES(%rdx), %rcx
+	mov	$ID_MASK, %r9d
+	and	56(%rsp), %r9d
+	mov	%r9, %rsi
 	shl	$PE_BITS, %rsi
-	add	TB_ENTRIES(%rdx), %rsi
+	add	%rcx, %rsi
+	cmp	TB_END(%rdx), %rsi		/* behind the first entry's load, as above */
+	jae	.Lexit_slow
+	inc	%r9d
+	cmp	%r9d, RING_WATCH - PP_BYTES(%rcx)
+	je	.Lexit_slow			/* the function's callers are counted */
+	mov	PP_PENDING - PP_BYTES(%rcx), %r9
+	sub	TB_FIRST(%rdx), %r9
+	cmp	TB_SPAN(%rdx), %r9
+	jae	.Lexit_slow			/* no call was counted before */
 	cmpq	$0, PE_HISTOGRAM(%rsi)
 	je	.Lexit_slow
 	flip	%rdi, LINK_BIT, (MIRROR_SKEW ^ LINK_SKEW ^ ENTERED_SKEW)
@@ -106,7 +109,9 @@
 	mov	%rax, %r9
 	sub	(%rdi), %r9
 	jb	.Lexit_slow
-	mov	%rdx, %rdi
+	mov	TB_DATA(%rdx), %rdi
+	test	%rdi, %rdi
+	jz	.Lexit_slow			/* a fork */
 	bsr	%rax, %rcx
 	jz	.Lexit_slow
 	sub	$2, %ecx
@@ -117,14 +122,8 @@
 	lea	(%rdx, %rcx, 4), %rdx
 	shl	$3, %rdx
 	add	PE_HISTOGRAM(%rsi), %rdx
-	mov	TB_DATA(%rdi), %rcx
-	mov	PP_PENDING(%rcx), %rcx		/* the last call's bucket: see count_bucket() */
-	sub	TB_FIRST(%rdi), %rcx
-	cmp	TB_SPAN(%rdi), %rcx
-	jae	.Lexit_slow
-	add	TB_BUCKETS(%rdi), %rcx
-	mov	TB_DATA(%rdi), %rdi
-	incq	(%rcx)
+	mov	PP_PENDING(%rdi), %rcx		/* the last call's bucket: see count_bucket() */
+	incq	(%rdi, %rcx)
 	mov	%rdx, PP_PENDING(%rdi)
 	incq	PE_CALLS(%rsi)
 	add	%r9, PE_SELF(%rsi)

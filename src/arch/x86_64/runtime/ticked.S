@@ -19,13 +19,14 @@
 .endm
 
 /*
- * The table in rdx: to place, how far behind its first entry the function's lies, by the word of its stub; ids of tables
- * are short enough for the kind to be shifted out.
+ * The table in rdx: to entry, the function's, by the word of its stub; ids of tables are short enough for the kind to be
+ * shifted out.
  */
-.macro find_place word, place, place32, beyond
-	mov	\word, \place32
-	shl	$PE_BITS, \place32
-	cmp	TB_LIMIT(%rdx), \place
+.macro find_entry word, entry, entry32, beyond
+	mov	\word, \entry32
+	shl	$PE_BITS, \entry32
+	add	TB_ENTRIES(%rdx), \entry
+	cmp	TB_END(%rdx), \entry		/* last, for a fork in a handler clears both */
 	jae	\beyond
 .endm
 
@@ -40,8 +41,7 @@
 	find_frame PT_TIMED, .Lentry_slow, .Lentry_slow
 	present_tick %rax, .Lentry_slow
 	mov	%fs:PT_TABLE(%rcx), %rdx
-	find_place 56(%rsp), %rcx, %ecx, .Lentry_slow
-	add	TB_ENTRIES(%rdx), %rcx
+	find_entry 56(%rsp), %rcx, %ecx, .Lentry_slow
 	cmpq	$0, PE_OUTER(%rcx)
 	jne	.Lentry_again
 	link_frame %rdx
@@ -93,10 +93,9 @@
 	cmp	%rdx, (%rdi)
 	jne	.Lexit_slow			/* the tick has changed since, or a fork has come between */
 	mov	%fs:PT_TABLE(%rcx), %rdx
-	find_place 32(%rsp), %rsi, %esi, .Lexit_slow
+	find_entry 32(%rsp), %rsi, %esi, .Lexit_slow
 	cmp	TB_WATCH(%rdx), %rsi
 	je	.Lexit_slow			/* the function's callers are counted */
-	add	TB_ENTRIES(%rdx), %rsi
 	incq	PE_CALLS(%rsi)
 	lea	32(%rsp), %rdi
 	cmp	%rdi, PE_OUTER(%rsi)
