@@ -24,11 +24,6 @@
 
 	.text
 
-.macro get_times times
-	adrp	\times, probe_times
-	ldr	\times, [\times, #:lo12:probe_times]
-.endm
-
 /*
  * Take half a word of the ring whose writer is in x16; x1 becomes the address behind it.  x0: struct calltap_times;
  * \seen: the tick that the thread has seen.  To x0: how far into the sub-buffer x1 is; to \seen: the sub-buffer's span.

@@ -68,10 +68,8 @@
 	b.ne	.Lentry_again
 	.if \timed
 	add	x1, sp, #24
-	mov	x3, #ENTERED_SKEW
-	movk	x3, #(ENTERED_BITS << TIMED_SHIFT >> 32), lsl #32
-	eor	x1, x1, x3
-	str	x0, [x1]
+	find_timed x3, x1, ENTERED_BITS, ENTERED_SKEW
+	str	x0, [x3]
 	.endif
 	take_slot x1, x16, 8, x3, w17
 	ldp	x3, x17, [x16, #RW_BASE]	/* and the span */
@@ -127,7 +125,7 @@ function arch_entry_fast
 	adrp	x16, probe_graph_entry
 	add	x16, x16, :lo12:probe_graph_entry
 .Lentry_c:
-	.globl	arch_entry_to_c			/* for brief.S: four registers saved, the function in x16 */
+	.globl	arch_entry_to_c			/* for the other files: four registers saved, the function in x16 */
 	.hidden	arch_entry_to_c
 arch_entry_to_c:
 	stp	x17, x30, [sp, #-128]!
@@ -171,7 +169,6 @@ end_function \name
 	entry_in_c arch_entry_root, probe_graph_entry_root
 	entry_in_c arch_entry_notree, probe_graph_entry_notree
 	entry_in_c arch_entry_profile, probe_graph_entry
-	entry_in_c arch_entry_ticked, probe_graph_entry
 
 function arch_entry_timed
 	record_entry PT_TIMED, 1, .Lentry_slow
@@ -211,7 +208,7 @@ function arch_exit_fast
 	adrp	x16, probe_graph_exit
 	add	x16, x16, :lo12:probe_graph_exit
 .Lexit_c:
-	.globl	arch_exit_to_c			/* for brief.S, as arch_entry_to_c */
+	.globl	arch_exit_to_c			/* for the other files, as arch_entry_to_c */
 	.hidden	arch_exit_to_c
 arch_exit_to_c:
 	sub	sp, sp, #128
@@ -244,7 +241,6 @@ end_function \name
 	exit_in_c arch_exit_full, probe_graph_exit_full
 	exit_in_c arch_exit_notree, probe_graph_exit_notree
 	exit_in_c arch_exit_profile, probe_graph_exit
-	exit_in_c arch_exit_ticked, probe_graph_exit
 	exit_in_c arch_exit_trigger, probe_trigger_exit
 	exit_in_c arch_exit_trigger_full, probe_trigger_exit_full
 
