@@ -20,11 +20,6 @@
 	.option norelax
 	.text
 
-.macro load_times reg
-	lla	\reg, probe_times
-	ld	\reg, 0(\reg)
-.endm
-
 /*
  * Take half a word of the ring whose writer is in \writer: \half becomes its address.  \times: struct calltap_times,
  * \seen: the tick that the thread has seen.  moved: the tick is another; slow: there is no room.  \times and \writer are

@@ -62,7 +62,7 @@
 	rdtime	t6
 	CFI_CALLER_IN_MIRROR
 	.if \timed
-	li	t1, (ENTERED_BITS << TIMED_SHIFT) ^ ENTERED_SKEW ^ (1 << MIRROR_BIT) ^ MIRROR_SKEW
+	li	t1, AT_MIRROR ^ AT_ENTERED
 	xor	ra, t4, t1
 	sd	t6, 0(ra)
 	.endif
@@ -126,7 +126,7 @@
 .Lentry_slow:
 	lla	t3, probe_graph_entry
 .Lentry_c:
-	.globl	arch_entry_to_c			/* for brief.S: the function in t3 */
+	.globl	arch_entry_to_c			/* for the other files: the function in t3 */
 	.hidden	arch_entry_to_c
 arch_entry_to_c:
 	addi	sp, sp, -96
@@ -170,7 +170,6 @@ arch_entry_to_c:
 	entry_in_c arch_entry_root, probe_graph_entry_root
 	entry_in_c arch_entry_notree, probe_graph_entry_notree
 	entry_in_c arch_entry_profile, probe_graph_entry
-	entry_in_c arch_entry_ticked, probe_graph_entry
 
 	recorder arch_entry_timed
 	record_entry PT_TIMED, 1, .Lentry_slow
@@ -201,12 +200,7 @@ arch_entry_to_c:
 	sub	t2, t0, t2
 	bgeu	t2, t4, .Lexit_slow
 	sd	t6, 0(t0)
-	flip	t1, MIRROR_BIT, MIRROR_SKEW, t0
-	ld	ra, 0(t1)
-	CFI_CALLER_IN_RA
-	sd	zero, 0(t1)
-	flip	t1, LINK_BIT, LINK_SKEW, t0
-	ld	t0, 0(t1)			/* S of the next outer frame */
+	unlink_frame t1, t0
 	sd	t0, PS_TOP(t5)
 	ret
 
@@ -214,7 +208,7 @@ arch_entry_to_c:
 	CFI_CALLER_IN_MIRROR
 	lla	t4, probe_graph_exit
 .Lexit_c:
-	.globl	arch_exit_to_c			/* for brief.S: the function in t4 */
+	.globl	arch_exit_to_c			/* for the other files: the function in t4 */
 	.hidden	arch_exit_to_c
 arch_exit_to_c:
 	addi	sp, sp, -80
@@ -245,7 +239,6 @@ arch_exit_to_c:
 	exit_in_c arch_exit_full, probe_graph_exit_full
 	exit_in_c arch_exit_notree, probe_graph_exit_notree
 	exit_in_c arch_exit_profile, probe_graph_exit
-	exit_in_c arch_exit_ticked, probe_graph_exit
 	exit_in_c arch_exit_trigger, probe_trigger_exit
 	exit_in_c arch_exit_trigger_full, probe_trigger_exit_full
 
