@@ -169,7 +169,6 @@ arch_entry_to_c:
 	entry_in_c arch_entry_full, probe_graph_entry_full
 	entry_in_c arch_entry_root, probe_graph_entry_root
 	entry_in_c arch_entry_notree, probe_graph_entry_notree
-	entry_in_c arch_entry_profile, probe_graph_entry
 
 	recorder arch_entry_timed
 	record_entry PT_TIMED, 1, .Lentry_slow
@@ -238,7 +237,6 @@ arch_exit_to_c:
 
 	exit_in_c arch_exit_full, probe_graph_exit_full
 	exit_in_c arch_exit_notree, probe_graph_exit_notree
-	exit_in_c arch_exit_profile, probe_graph_exit
 	exit_in_c arch_exit_trigger, probe_trigger_exit
 	exit_in_c arch_exit_trigger_full, probe_trigger_exit_full
 
