@@ -2,19 +2,20 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 
 import tools
-from harness import Process, expect
+from harness import TIMEOUT, Process, expect
 
 INTERVAL = "50ms"  # between two readings
 
 
-def profiled(case, command, options=()):
-    """(what the program printed, the last reading) of the command under `calltap top`."""
+def profiled(case, command, options=(), before=(), timeout=TIMEOUT):
+    """(what the program printed, the last reading) of the command under `calltap top`.  before: what starts that."""
     printed = os.path.join(case.folder, "printed")
-    outcome = case.run([case.tool, "top", *case.choice(), "--batch", "0", "-r", "0", "-i", INTERVAL, "--json", "--program-output", printed,
-                        *options, "--", *command])
+    outcome = case.run([*before, case.tool, "top", *case.choice(), "--batch", "0", "-r", "0", "-i", INTERVAL, "--json",
+                        "--program-output", printed, *options, "--", *command], timeout=timeout)
     expect(outcome.status == 0, f"calltap top ends with {outcome.status}: {outcome.stderr[-400:]}")
     last = json.loads(outcome.stdout.splitlines()[-1])
     expect(last["ended"], "the last reading is not of the end")
@@ -71,19 +72,45 @@ def counted(source, *arguments, options=(), shared=False, how=()):
     return test
 
 
-def every_instruction(*options):
+def stepped(case, command, options=(), stepping=()):
+    """As profiled(), of a program of steps.h: the CPU itself sends its signals, or a debugger does."""
+    if case.cpu.native:
+        return profiled(case, command, options)
+    pid = os.path.join(case.folder, "pid")
+    with tools.stepper(case, [*stepping, "--stop", pid]) as emulated:
+        path = os.path.join(case.folder, os.path.basename(emulated[0]))  # what the tool looks for
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\necho $PPID > {shlex.quote(pid)}\nexec {shlex.join(emulated)} "$@"\n')
+        os.chmod(path, 0o755)
+        return profiled(case, command, options, ["env", f"PATH={case.folder}:{os.environ['PATH']}"], tools.STEPPED_S)
+
+
+def every_instruction(*options, native=True):
     """The stack is walked between any two instructions of stubs and recorders."""
     def test(case):
-        case.need_native("steps.c needs a debugger where programs are emulated, and is stepped")
+        if native:
+            case.need_native("stubs of this kind are stepped")
         count = os.path.join(case.folder, "count")
         command = [case.program("steps.c", flags=tools.TABLES), count]
-        counts = []
-        for under in (False, True):
-            printed = profiled(case, command, options)[0] if under else case.run(command).stdout
-            expect(", 0 wrong" in printed, f"callers are missing: {printed}")
-            with open(count, encoding="ascii") as file:
-                counts.append(int(file.read()))
-        expect(counts[1] > counts[0] + 20, f"{counts[1]} instructions profiled, {counts[0]} plain: nothing was looked at")
+        plain = tools.plain_steps(case, command)
+        printed = stepped(case, command, options)[0]
+        expect(", 0 wrong" in printed, f"callers are missing: {printed}")
+        with open(count, encoding="ascii") as file:
+            traced = int(file.read())
+        expect(traced > plain + 20, f"{traced} instructions profiled, {plain} plain: nothing was looked at")
+    return test
+
+
+def interrupted(*options):
+    """A handler's calls of the same functions come in between any two instructions: all calls are counted, each once."""
+    def test(case):
+        command = [case.program("summed.c", flags=["-O2"])]
+        names = [option for name in ("outer", "leaf", "again") for option in ("-l", name)]
+        printed, last = stepped(case, command, [*names, *options], ["--one-a-round"])
+        wanted = {name: int(count) for name, count in map(str.split, printed.splitlines())}
+        expect(wanted.pop("handler") > 300, f"it prints {printed}")
+        expect(calls_of(last["rows"]) == wanted and not last["calls_vanished"],
+               f"counted {calls_of(last['rows'])}, {last['calls_vanished']} vanished; it made {wanted}")
     return test
 
 
@@ -144,10 +171,11 @@ SINGLE = {
     "profile_many": counted("manyroutines.c"),
     "profile_longjumps": counted("longjumps.c"),
     "profile_depth": counted("recurse.c", options=["--max-depth", "3"]),
-    "profile_steps": every_instruction(),
+    "profile_steps": every_instruction(native=False),
     "profile_steps_gated": every_instruction("--max-depth", "50"),
     "profile_steps_root": every_instruction("-g", "middle"),
     "profile_steps_notree": every_instruction("--no-graph", "middle"),
+    "profile_interrupted": interrupted(),
 }
 # The same programs with estimated times: calls are counted as exactly.
 SINGLE |= {
@@ -168,8 +196,10 @@ SINGLE |= {
     "profile_adaptive_depth": counted("recurse.c", options=["--max-depth", "3"], how=ADAPTIVE),
     "profile_adaptive_estimates": estimated,
     "profile_adaptive_attached": attached,
-    "profile_adaptive_steps": every_instruction(*ADAPTIVE),
+    "profile_adaptive_steps": every_instruction(*ADAPTIVE, native=False),
     "profile_adaptive_steps_gated": every_instruction(*ADAPTIVE, "--max-depth", "50"),
     "profile_adaptive_steps_root": every_instruction(*ADAPTIVE, "-g", "middle"),
     "profile_adaptive_steps_notree": every_instruction(*ADAPTIVE, "--no-graph", "middle"),
+    # As long a tick as can be: nearly all recorders that are interrupted find the one that the thread has seen.
+    "profile_adaptive_interrupted": interrupted(*ADAPTIVE, "--time-tick", "100ms"),
 }

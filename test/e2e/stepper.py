@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """A debugger that sends an emulated program a SIGTRAP between any two instructions (test/prog/steps.c).
 
-    stepper.py CPU PORT [--one-a-round]
+    stepper.py CPU PORT [--one-a-round [--stop FILE]]
 
 --one-a-round: the program comes to the steps again and again (test/prog/bounds.c).  The first time they are only looked
 at, then each time one signal comes, in front of the next one of their instructions; and none when all have had theirs.
+--stop: FILE has the tool's process id; the tool is stopped the first time, and so is the tick (calltap/abi/times.h), which
+would be another one after some of the instructions.
 
 Speaks the remote protocol of GDB with the emulator's stub. The program's own breakpoints say what to do: one begins the
 steps, each run of its handler ends with one, and one that comes in a step ends them.  Ends when the program has ended.
 """
+import contextlib
+import os
+import signal
 import socket
 import sys
 import time
@@ -123,6 +128,21 @@ def step_through(stub, cpu, end):
             return answer
 
 
+@contextlib.contextmanager
+def stopped(path):
+    """The process whose id is in the file stands still; None: there is none."""
+    if not path:
+        yield
+        return
+    with open(path, encoding="ascii") as file:
+        pid = int(file.read())
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def look_through(stub, cpu, end):
     """The addresses of the instructions up to the breakpoint instruction that ends the steps, and how the program stops
     there."""
@@ -136,12 +156,13 @@ def look_through(stub, cpu, end):
     return path, answer
 
 
-def one_a_round(stub, cpu, end, path):
+def one_a_round(stub, cpu, end, path, tool):
     """One round, from the breakpoint instruction that begins the steps; path: the addresses that are to come, the next
-    one last.  (how the program stops then, path)"""
+    one last; tool: as --stop.  (how the program stops then, path)"""
     stub.skip()
     if path is None:
-        path, answer = look_through(stub, cpu, end)
+        with stopped(tool):
+            path, answer = look_through(stub, cpu, end)
         path = path[:0:-1]  # the next one is the last of these; the first has the breakpoint right before it
         stub.skip()
         return stub.ask("C05"), path
@@ -159,7 +180,7 @@ def one_a_round(stub, cpu, end, path):
     return answer, path
 
 
-def session(cpu, port, rounds):
+def session(cpu, port, rounds, tool):
     """(how the program ended, whether it was stepped)"""
     stub, stepped, path = Stub(port), False, None
     stub.ask("qXfer:features:read:target.xml:0,ffb")  # before it, the stub knows no single registers
@@ -168,7 +189,7 @@ def session(cpu, port, rounds):
     while stops(answer):
         stepped = True
         if rounds:
-            answer, path = one_a_round(stub, cpu, stub.word(stub.pc()), path)
+            answer, path = one_a_round(stub, cpu, stub.word(stub.pc()), path, tool)
         else:
             answer = step_through(stub, cpu, stub.word(stub.pc()))
     if not answer.startswith(EXITED):
@@ -178,10 +199,11 @@ def session(cpu, port, rounds):
 
 def main():
     cpu, port = sys.argv[1], int(sys.argv[2])
+    tool = sys.argv[sys.argv.index("--stop") + 1] if "--stop" in sys.argv else None
     answer, stepped, end = EXITED, False, time.monotonic() + PATIENCE
     while not stepped and answer.startswith(EXITED) and time.monotonic() < end:  # the tool tries the emulator first
         try:
-            answer, stepped = session(cpu, port, "--one-a-round" in sys.argv)
+            answer, stepped = session(cpu, port, "--one-a-round" in sys.argv, tool)
         except ConnectionError:  # that one, at its end
             time.sleep(0.05)
     return 0 if stepped and answer.startswith(EXITED) else f"the program ended otherwise: {answer}"

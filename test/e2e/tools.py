@@ -55,25 +55,29 @@ def exceptions(library):
 STEPPED_S = 600  # a debugger's steps of an emulated program, beside other tests; half a minute alone, ten times that on a busy machine
 
 
+@contextlib.contextmanager
+def stepper(case, stepping=()):
+    """The emulator's command for a program that a debugger sends signals to, and which has come to its end behind it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    command = [sys.executable, os.path.join(HERE, "stepper.py"), case.cpu.name, port, *stepping]
+    with Process(command, stderr=subprocess.PIPE, text=True) as debugger:
+        try:
+            yield [case.cpu.emulator(), "-g", port]
+            said = debugger.communicate(timeout=20)[1]
+        finally:
+            debugger.kill()
+    expect(debugger.returncode == 0, f"the debugger says {said!r}")
+
+
 def stepped(case, command, options=None, stepping=()):
     """The outcome of steps.c, plain or (with options) recorded: the CPU itself sends its signals, or a debugger does."""
     if case.cpu.native:
         return case.run(command) if options is None else case.record(command, options, log=False)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    emulated = [case.cpu.emulator(), "-g", port]
-    stepper = [sys.executable, os.path.join(HERE, "stepper.py"), case.cpu.name, port, *stepping]
-    with Process(stepper, stderr=subprocess.PIPE, text=True) as debugger:
-        try:
-            outcome = case.run([*emulated, *command] if options is None else
-                               case.record_command(command, ["--emulator", shlex.join(emulated), *options]),
-                               timeout=STEPPED_S)
-            said = debugger.communicate(timeout=20)[1]
-        finally:
-            debugger.kill()
-    expect(debugger.returncode == 0, f"the debugger says {said!r}; {outcome.stderr!r}")
-    return outcome
+    with stepper(case, stepping) as emulated:
+        return case.run([*emulated, *command] if options is None else
+                        case.record_command(command, ["--emulator", shlex.join(emulated), *options]), timeout=STEPPED_S)
 
 
 BEGAN = time.time()  # what a file says that is older is not of this run

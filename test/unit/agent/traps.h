@@ -21,9 +21,10 @@ void with_traps(trap_handler *handler, int flags, void (*work)(int), int n);
 void traps_add(uint64_t lo, uint64_t hi);
 /* The thread's pc in the handler's context. */
 uint64_t trap_pc(const void *context);
-/* <cpu>/traps.c, for traps_in_place.c: the end of a function that returns at its end only; an instruction's length; a
- * breakpoint of that length. */
+/* <cpu>/traps.c, for traps_in_place.c: the end of the first return at or behind an address; an instruction's length;
+ * the bytes of a loop that begins there with a load-exclusive, 0 = none; a breakpoint of an instruction's length. */
 uint64_t traps_end(uint64_t last);
+size_t traps_loop(const uint8_t *code);
 size_t traps_length(const uint8_t *code);
 void traps_make(uint8_t *code, size_t length);
 /* True if unwinding from here, in work or in the handler, comes to with_traps(). */

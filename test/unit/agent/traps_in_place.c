@@ -23,6 +23,7 @@ static struct {
 	unsigned count;
 	bool found;
 	trap_handler *handler;
+	uint64_t tried; /* the load-exclusive that the thread was at last, if it has not been there twice */
 } trapped;
 
 void traps_add(uint64_t lo, uint64_t hi)
@@ -42,6 +43,23 @@ void traps_add(uint64_t lo, uint64_t hi)
 		traps_make(span->all + at, traps_length(span->was + at));
 }
 
+/*
+ * The bytes of code from pc on that are to run without a trap: an instruction, but for a loop that begins with a
+ * load-exclusive, whose store fails after any trap in between.  Such a loop is trapped in once, and then runs to its
+ * end.
+ */
+static size_t free_at(const uint8_t *code, uint64_t pc)
+{
+	size_t loop = traps_loop(code);
+
+	if (!loop || trapped.tried != pc) {
+		trapped.tried = loop ? pc : trapped.tried;
+		return traps_length(code);
+	}
+	trapped.tried = 0;
+	return loop;
+}
+
 static void trap_all_but(uint64_t pc)
 {
 	for (unsigned i = 0; i < trapped.count; i++) {
@@ -50,7 +68,7 @@ static void trap_all_but(uint64_t pc)
 
 		memcpy(span->lo, span->all, span->size);
 		if (at < span->size)
-			memcpy(span->lo + at, span->was + at, traps_length(span->was + at));
+			memcpy(span->lo + at, span->was + at, free_at(span->was + at, pc));
 		arch_text_written((uint64_t)span->lo, span->size);
 	}
 }

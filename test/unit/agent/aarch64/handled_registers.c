@@ -9,64 +9,14 @@
 #include <cmocka.h>
 
 #include "handled.h"
+#include "registers_text.h"
 
 const int fault_kinds[] = {SIGSEGV, SIGBUS, SIGILL};
 const unsigned fault_kinds_count = sizeof(fault_kinds) / sizeof(fault_kinds[0]);
 const uint32_t vectors_controls[2] = {0, 1 << 22}; /* FPCR, with another rounding */
 
-/* x16 and x17 are nobody's around a call. */
-__asm__(".text\n"
-	".macro set_registers base\n"
-	"	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n"
-	"	mov x\\n, #(\\base + \\n)\n"
-	"	.endr\n"
-	"	.irp n, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29\n"
-	"	mov x\\n, #(\\base + \\n - 2)\n"
-	"	.endr\n"
-	".endm\n"
-	".macro note_registers where\n"
-	"	adrp x16, \\where\n"
-	"	add x16, x16, :lo12:\\where\n"
-	"	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n"
-	"	str x\\n, [x16, #8 * \\n]\n"
-	"	.endr\n"
-	"	.irp n, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29\n"
-	"	str x\\n, [x16, #8 * (\\n - 2)]\n"
-	"	.endr\n"
-	".endm\n"
-	".macro callee name\n"
-	"	.globl \\name\n"
-	"	.type \\name, %function\n"
-	"	.p2align 3\n"
-	"\\name:\n"
-	"	nop\n"
-	"	note_registers seen_inside\n"
-	"	set_registers 2000\n"
-	"	ret\n"
-	".endm\n"
-	"callee callee_call\n"
-	"callee callee_both\n"
-	".globl call_with_registers\n"
-	"call_with_registers:\n"
-	"	stp x29, x30, [sp, #-112]!\n"
-	"	stp x19, x20, [sp, #16]\n"
-	"	stp x21, x22, [sp, #32]\n"
-	"	stp x23, x24, [sp, #48]\n"
-	"	stp x25, x26, [sp, #64]\n"
-	"	stp x27, x28, [sp, #80]\n"
-	"	str x18, [sp, #96]\n"
-	"	mov x17, x0\n"
-	"	set_registers 1000\n"
-	"	blr x17\n"
-	"	note_registers seen_after\n"
-	"	ldr x18, [sp, #96]\n"
-	"	ldp x27, x28, [sp, #80]\n"
-	"	ldp x25, x26, [sp, #64]\n"
-	"	ldp x23, x24, [sp, #48]\n"
-	"	ldp x21, x22, [sp, #32]\n"
-	"	ldp x19, x20, [sp, #16]\n"
-	"	ldp x29, x30, [sp], #112\n"
-	"	ret\n");
+__asm__(REGISTERS_MACROS "callee callee_call\n"
+			 "callee callee_both\n" REGISTERS_CALL);
 
 void check_shown(const struct calltap_registers *shown, uint64_t base)
 {

@@ -33,6 +33,18 @@ size_t traps_length(const uint8_t *code)
 	return sizeof(uint32_t);
 }
 
+/* ldxr of 64 bits, up to the branch behind its stxr. */
+size_t traps_loop(const uint8_t *code)
+{
+	const uint8_t *at = code;
+
+	if ((word_at(code) & 0xfffffc00) != 0xc85f7c00)
+		return 0;
+	while ((word_at(at) & 0xffe0fc00) != 0xc8007c00)
+		at += sizeof(uint32_t);
+	return (size_t)(at - code) + 2 * sizeof(uint32_t);
+}
+
 void traps_make(uint8_t *code, size_t length)
 {
 	const uint32_t word = BRK;

@@ -9,65 +9,14 @@
 #include <cmocka.h>
 
 #include "handled.h"
+#include "registers_text.h"
 
 const int fault_kinds[] = {SIGSEGV, SIGBUS, SIGILL};
 const unsigned fault_kinds_count = sizeof(fault_kinds) / sizeof(fault_kinds[0]);
 const uint32_t vectors_controls[2] = {0, 1 << 5}; /* fcsr, with another rounding */
 
-/* Of t0, t1 and t3 to t6 a call keeps nothing; t2 has no result, so at the exit it is nobody's either. */
-__asm__(".text\n"
-	".option push\n"
-	".option norvc\n"
-	".macro set_registers base\n"
-	"	i = 0\n"
-	"	.irp n, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27\n"
-	"	li x\\n, \\base + i\n"
-	"	i = i + 1\n"
-	"	.endr\n"
-	".endm\n"
-	".macro note_registers where\n"
-	"	lla t6, \\where\n"
-	"	i = 0\n"
-	"	.irp n, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27\n"
-	"	sd x\\n, i(t6)\n"
-	"	i = i + 8\n"
-	"	.endr\n"
-	".endm\n"
-	".macro callee name\n"
-	"	.globl \\name\n"
-	"	.type \\name, @function\n"
-	"	.p2align 3\n"
-	"\\name:\n"
-	"	nop\n"
-	"	nop\n"
-	"	note_registers seen_inside\n"
-	"	set_registers 2000\n"
-	"	ret\n"
-	".endm\n"
-	"callee callee_call\n"
-	"callee callee_both\n"
-	".globl call_with_registers\n"
-	"call_with_registers:\n"
-	"	addi sp, sp, -112\n"
-	"	sd ra, 0(sp)\n"
-	"	i = 8\n"
-	"	.irp n, 8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27\n"
-	"	sd x\\n, i(sp)\n"
-	"	i = i + 8\n"
-	"	.endr\n"
-	"	mv t6, a0\n"
-	"	set_registers 1000\n"
-	"	jalr t6\n"
-	"	note_registers seen_after\n"
-	"	i = 8\n"
-	"	.irp n, 8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27\n"
-	"	ld x\\n, i(sp)\n"
-	"	i = i + 8\n"
-	"	.endr\n"
-	"	ld ra, 0(sp)\n"
-	"	addi sp, sp, 112\n"
-	"	ret\n"
-	".option pop\n");
+__asm__(REGISTERS_MACROS "callee callee_call\n"
+			 "callee callee_both\n" REGISTERS_CALL);
 
 static const unsigned numbers[REGISTERS] = {7,	8,  9,	10, 11, 12, 13, 14, 15, 16, 17,
 					    18, 19, 20, 21, 22, 23, 24, 25, 26, 27};

@@ -27,6 +27,13 @@ size_t traps_length(const uint8_t *code)
 	return (*code & 3) == 3 ? 4 : 2;
 }
 
+/* The code that is trapped in adds by one instruction. */
+size_t traps_loop(const uint8_t *code)
+{
+	(void)code;
+	return 0;
+}
+
 uint64_t traps_end(uint64_t last)
 {
 	size_t length;

@@ -10,6 +10,11 @@
 #ifndef TEST_AGENT_X86_64_REGISTERS_TEXT_H
 #define TEST_AGENT_X86_64_REGISTERS_TEXT_H
 
+#define REGISTERS_FREE_AT_EXIT 0
+/* Unwinding from an entry recorder comes to its stub. */
+#define RECORDERS_LEAD_TO_CALLERS 0
+#define TRAPS_TO_FORK		  1 /* from one that a handler forks at to the next */
+
 #define REGISTERS_MACROS                                                                                               \
 	".text\n"                                                                                                      \
 	".macro set_registers base\n"                                                                                  \

@@ -1,6 +1,7 @@
 /*
- * The recorders of timed frames, x86-64, at each of their instructions: a SIGTRAP comes after every one, and its
- * handler calls profiled functions too.  Every register is kept, no call is lost, and no frame is left over.
+ * The recorders of tracer profile at each of their instructions: a SIGTRAP comes at every one, and its handler calls
+ * profiled functions, too, those that are being called among them.  Every register is kept, no call is lost, and no
+ * frame is left over; the caller is found from each instruction.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -12,14 +13,16 @@
 
 #include <cmocka.h>
 
+#include <handled_registers.h>
+#include <registers_text.h>
 #include "timed.h"
 #include "traps.h"
-#include "registers_text.h"
 
-#define REGISTERS 16
 #define FLAGS	  (CALLTAP_SITE_TIMED | CALLTAP_SITE_PROFILE)
 #define TICKED	  (FLAGS | CALLTAP_SITE_BRIEF)
 #define TRIGGERED (CALLTAP_SITE_TIMED | CALLTAP_SITE_TRIGGER)
+
+#define TRAPS_LEAST 200 /* in the recorders of some calls; on x86-64 in the functions, too */
 
 /* The registers in the callee, before it sets them to other values, and in the caller after the call. */
 uint64_t seen_inside[REGISTERS] __attribute__((visibility("hidden")));
@@ -27,7 +30,6 @@ uint64_t seen_after[REGISTERS] __attribute__((visibility("hidden")));
 int callee_profile(void), callee_trigger(void), callee_graph(void), callee_ticked(void);
 void call_with_registers(int (*function)(void)) __attribute__((visibility("hidden")));
 
-/* Every general register but rsp gets its number, plus \base; then they are noted down, from rax on. */
 __asm__(REGISTERS_MACROS "callee callee_profile\n"
 			 "callee callee_trigger\n"
 			 "callee callee_graph\n"
@@ -121,10 +123,10 @@ static void on_trap(int number, siginfo_t *info, void *context)
 
 static void check_registers(void)
 {
-	for (uint64_t i = 0; i < 15; i++) {
+	for (uint64_t i = 0; i < REGISTERS; i++)
 		assert_int_equal(seen_inside[i], 1000 + i);
+	for (uint64_t i = REGISTERS_FREE_AT_EXIT; i < REGISTERS; i++)
 		assert_int_equal(seen_after[i], 2000 + i);
-	}
 }
 
 static void start_profile(void)
@@ -183,7 +185,7 @@ static void calls_in_between_are_counted(void **state)
 	for (int i = 0; i < 20; i++) {
 		traps = 0;
 		with_traps(on_trap, 0, call_outer, i);
-		assert_true(traps > 300); /* recorders, and the functions themselves */
+		assert_true(traps > TRAPS_LEAST);
 		in_handlers += traps;
 		calls++;
 		assert_int_equal(timed_entry(&fake, 0, IN_HANDLER)->calls, in_handlers);
@@ -253,10 +255,11 @@ static void calls_under_ticks_are_counted(void **state)
 	traps = 0;
 	ticked_outer(1);
 	on_ticked_trap(0, NULL, NULL);
-	for (every = 1; every < 40; every += every < 20 ? 1 : 7) {
+	/* In the last rounds the tick does not pass between the entry and the exit of most calls. */
+	for (every = 1; every < 1000; every += every < 20 ? 1 : every < 40 ? 7 : 300) {
 		traps = 0;
 		with_traps(on_ticked_trap, 0, call_ticked, (int)every);
-		assert_true(traps > 300); /* recorders, and the functions themselves */
+		assert_true(traps > TRAPS_LEAST);
 		in_handlers += traps;
 		calls++;
 		assert_int_equal(timed_entry(&fake, 0, TICKED_IN_HANDLER)->calls, in_handlers);
@@ -275,14 +278,116 @@ static void calls_under_ticks_are_counted(void **state)
 	stop_ticked();
 }
 
+/* A recorder's code, up to the end of its fast path: where traps come in, and from how many of them the caller is
+ * found. */
+struct recorder {
+	void (*code)(void);
+	uint64_t end, last, trapped, found;
+};
+static struct recorder recorders[] = {{.code = arch_entry_profile},
+				      {.code = arch_exit_profile},
+				      {.code = arch_entry_ticked},
+				      {.code = arch_exit_ticked}};
+#define RECORDERS (sizeof(recorders) / sizeof(recorders[0]))
+
+static void look_for_caller(int number, siginfo_t *info, void *context)
+{
+	uint64_t pc = trap_pc(context);
+
+	for (unsigned i = 0; i < RECORDERS; i++) {
+		struct recorder *recorder = &recorders[i];
+
+		if (pc < (uint64_t)recorder->code || pc >= recorder->end)
+			continue;
+		recorder->trapped++;
+		recorder->found += finds_caller();
+		if (pc > recorder->last)
+			recorder->last = pc;
+	}
+}
+
+static void call_in_both(int n)
+{
+	turns += in_both(n);
+}
+
+static void call_ticked_in_both(int n)
+{
+	turns += ticked_in_both(n);
+}
+
+static void callers_are_found_from_recorders(void **state)
+{
+	if (!RECORDERS_LEAD_TO_CALLERS)
+		skip();
+	for (unsigned i = 0; i < RECORDERS; i++)
+		recorders[i].end = traps_end((uint64_t)recorders[i].code);
+	start_profile();
+	for (int i = 0; i < 3; i++)
+		with_traps(look_for_caller, 0, call_in_both, i);
+	timed_profile_stop(&fake);
+	start_ticked();
+	for (int i = 0; i < 3; i++)
+		with_traps(look_for_caller, 0, call_ticked_in_both, i);
+	stop_ticked();
+	for (unsigned i = 0; i < RECORDERS; i++) {
+		assert_true(recorders[i].trapped > 80);
+		assert_int_equal(recorders[i].found, recorders[i].trapped);
+		assert_true(recorders[i].last + 4 >= recorders[i].end); /* the return was looked at */
+	}
+}
+
+static uint64_t wiped_at; /* so many traps before a handler forks */
+static struct probe_table kept;
+
+/* As in the child of a handler that forks: of what the kernel clears there, the recorders look at the table alone. */
+static void wipe_once(int number, siginfo_t *info, void *context)
+{
+	if (traps++ != wiped_at)
+		return;
+	kept = *probe_thread.table;
+	memset(probe_thread.table, 0, sizeof(*probe_thread.table));
+	probe_context.enabled = 0;
+}
+
+/* Returns how many traps there are in the work. */
+static uint64_t wipe_everywhere(void (*work)(int))
+{
+	for (wiped_at = 0;; wiped_at += TRAPS_TO_FORK) {
+		work(1); /* ends what the call before it has left open in the table */
+		traps = 0;
+		with_traps(wipe_once, 0, work, 1);
+		if (traps <= wiped_at)
+			return wiped_at;
+		*probe_thread.table = kept;
+		probe_context.enabled = 1;
+		assert_true(probe_stack_is_empty(probe_thread.stack));
+	}
+}
+
+/* A child goes on in the midst of a recorder, without a table, and returns to its caller. */
+static void children_of_handlers_go_on(void **state)
+{
+	start_profile();
+	in_both(1); /* it has its histogram */
+	assert_true(wipe_everywhere(call_in_both) > 80);
+	timed_profile_stop(&fake);
+	start_ticked();
+	assert_true(wipe_everywhere(call_ticked_in_both) > 60);
+	stop_ticked();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registers_are_kept_by_profile), cmocka_unit_test(registers_are_kept_with_triggers),
 		cmocka_unit_test(calls_in_between_are_counted),	 cmocka_unit_test(registers_are_kept_under_ticks),
-		cmocka_unit_test(calls_under_ticks_are_counted),
+		cmocka_unit_test(calls_under_ticks_are_counted), cmocka_unit_test(callers_are_found_from_recorders),
+		cmocka_unit_test(children_of_handlers_go_on),
 	};
 
 	timed_patch(functions, FUNCTIONS);
+	traps_add((uint64_t)arch_entry_profile, traps_end((uint64_t)arch_exit_profile));
+	traps_add((uint64_t)arch_entry_ticked, traps_end((uint64_t)arch_exit_ticked));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
