@@ -6,7 +6,8 @@
  * frame that its own frame has called, which may be a stub's.  LuaJIT's finds its interpreter's frame by that.  The
  * unwinder itself asks by the same function, and is to have what the table says.
  *
- * _Unwind_Backtrace(): stubs, and the agent's own frame, are left out.  Rust and gccgo count frames by it.
+ * _Unwind_Backtrace(): stubs, and the agent's own frame, are left out.  Rust and gccgo count frames by it.  What a
+ * signal has interrupted stays in it: its handler may look for that, to know where the program's own frames begin.
  *
  * Called on the program's threads, from signal handlers and personality routines, too: no locks.
  * agent_unwinder_look() is called by the control thread as well.  Context: control, on the program's thread.
@@ -18,11 +19,13 @@
 #define END_OF_STACK 5 /* _URC_END_OF_STACK */
 
 typedef uint64_t get_fn(void *context);
+typedef uint64_t get_info_fn(void *context, int *before);
 typedef int walk_fn(agent_visit_fn *visit, void *argument);
 
 /* The functions behind, all of one object, and where it lies in memory; get_cfa is stored last. */
 static struct {
-	get_fn *get_cfa, *get_ip;
+	get_fn *get_cfa;
+	get_info_fn *get_ip;
 	walk_fn *walk;
 	uint64_t lo, hi;
 } unwinder;
@@ -46,10 +49,10 @@ void agent_unwinder_look(void)
 		return;
 	__atomic_store_n(&unwinder.lo, lo, __ATOMIC_RELAXED);
 	__atomic_store_n(&unwinder.hi, hi, __ATOMIC_RELAXED);
-	ip = agent_next_object("_Unwind_GetIP", &other_lo, &other_hi);
+	ip = agent_next_object("_Unwind_GetIPInfo", &other_lo, &other_hi);
 	walk = ip && other_lo == lo ? agent_next_object("_Unwind_Backtrace", &other_lo, &other_hi) : NULL;
 	if (walk && other_lo == lo) {
-		__atomic_store_n(&unwinder.get_ip, (get_fn *)ip, __ATOMIC_RELAXED);
+		__atomic_store_n(&unwinder.get_ip, (get_info_fn *)ip, __ATOMIC_RELAXED);
 		__atomic_store_n(&unwinder.walk, (walk_fn *)walk, __ATOMIC_RELAXED);
 		AGENT_FRONT(CALLTAP_POINTER_UNWIND_BACKTRACE, _Unwind_Backtrace, walk);
 	}
@@ -84,8 +87,10 @@ uint64_t _Unwind_GetCFA(void *context)
 static int pass(void *context, void *data)
 {
 	const struct passing *passing = data;
+	int interrupted = 0;
+	uint64_t ip = unwinder.get_ip(context, &interrupted);
 
-	if (agent_is_ours((const void *)unwinder.get_ip(context)))
+	if (!interrupted && agent_is_ours((const void *)ip))
 		return 0;
 	return passing->visit(context, passing->argument);
 }
