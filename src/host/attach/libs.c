@@ -403,9 +403,23 @@ static bool is_libc(Elf *elf)
 	return value_of(elf, "__libc_start_main") && (value_of(elf, "gnu_get_libc_version") || value_of(elf, "dlopen"));
 }
 
-static int look_at(struct libs *libs, const struct look *look, pid_t alive)
+/*
+ * The last file of which nothing but its place matters.  The code of a program may lie in many mappings (node), and to
+ * look for names among a hundred thousand takes long.
+ */
+struct plain_file {
+	const struct map *map; /* NULL: there is none yet */
+	bool stays;
+};
+
+static bool is_same_file(const struct map *map, const struct map *other)
 {
-	bool loader = value_of(look->elf, "_rtld_global") != 0, libc = is_libc(look->elf);
+	return map->inode == other->inode && map->major == other->major && map->minor == other->minor;
+}
+
+static int look_at(struct libs *libs, const struct look *look, pid_t alive, struct plain_file *plain)
+{
+	bool loader = value_of(look->elf, "_rtld_global") != 0, libc = is_libc(look->elf), stays;
 	uint64_t entry = address_of(look, "calltap_agent_attach");
 
 	if (loader)
@@ -420,20 +434,26 @@ static int look_at(struct libs *libs, const struct look *look, pid_t alive)
 		libs->entry = entry;
 		libs->agent = (struct attach_range){look->lo, look->hi};
 	}
-	if ((loader || libc || never_unloaded(libs, look, alive)) && add_stays(libs, look))
+	stays = loader || libc || never_unloaded(libs, look, alive);
+	if (stays && add_stays(libs, look))
 		return -ENOMEM;
 	if (loader || libc || value_of(look->elf, "malloc") || value_of(look->elf, "pthread_create") ||
 	    value_of(look->elf, "fork"))
 		return add_special(libs, look, loader);
+	if (!entry)
+		*plain = (struct plain_file){look->text, stays};
 	return 0;
 }
 
-/* Look at the object that has its code in this mapping, once for each. */
-static int look_at_map(struct libs *libs, pid_t alive, const struct space *space, size_t index)
+/* Look at the object that has its code in this mapping. */
+static int look_at_map(struct libs *libs, pid_t alive, const struct map *map, struct plain_file *plain)
 {
-	const struct map *map = &space->maps[index];
 	struct look look = {.text = map, .lo = map->lo, .hi = map->hi};
-	int fd = proc_open_map(alive, map), ret = 0;
+	int fd, ret = 0;
+
+	if (plain->map && is_same_file(plain->map, map))
+		return plain->stays ? add_stays(libs, &look) : 0;
+	fd = proc_open_map(alive, map);
 
 	if (fd < 0) {
 		if (!libs->unread && map->bits & MAP_EXEC && !strstr(map->path, "/memfd:"))
@@ -445,7 +465,7 @@ static int look_at_map(struct libs *libs, pid_t alive, const struct space *space
 	}
 	look.elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (look.elf && elf_kind(look.elf) == ELF_K_ELF && find_bias(&look))
-		ret = look_at(libs, &look, alive);
+		ret = look_at(libs, &look, alive, plain);
 	elf_end(look.elf);
 	close(fd);
 	return ret;
@@ -453,6 +473,7 @@ static int look_at_map(struct libs *libs, pid_t alive, const struct space *space
 
 int libs_read(struct libs *libs, pid_t alive, const struct space *space, struct calltap_diag *diag)
 {
+	struct plain_file plain = {0};
 	int ret = 0;
 
 	memset(libs, 0, sizeof(*libs));
@@ -461,7 +482,7 @@ int libs_read(struct libs *libs, pid_t alive, const struct space *space, struct 
 	read_needed(libs, alive);
 	for (size_t i = 0; !ret && i < space->count; i++)
 		if (space->maps[i].bits & MAP_EXEC && space->maps[i].path[0] == '/')
-			ret = look_at_map(libs, alive, space, i);
+			ret = look_at_map(libs, alive, &space->maps[i], &plain);
 	if (ret) {
 		libs_free(libs);
 		return calltap_diag_set(diag, ret, "there is no memory left");
