@@ -113,6 +113,8 @@ FUNCTION(caml_start_program)
 FUNCTION(caml_curry2)
 FUNCTION(caml_alloc_shr)
 FUNCTION(camlp4)
+__asm__(".text\n.globl takes_off\n.type takes_off, %function\ntakes_off:\n.cfi_startproc\nmov 8(%rsp), %rax\nadd $5, %rax\n"
+	"nop\nret $8\n.cfi_endproc\n.size takes_off, . - takes_off\n");
 """
 
 
@@ -130,7 +132,7 @@ def names(case):
     alone = "its language's runtime looks for return addresses, or moves them"
     found = listed(case)
     for name, why in (("plain", ""), ("caml_alloc_shr", ""), ("camlp4", ""), ("camlWork__f_12", alone), ("caml_start_program", alone),
-                      ("caml_curry2", alone)):
+                      ("caml_curry2", alone), ("takes_off", "uses its return address or has none")):
         expect(found.get(name) == why, f"{name}: {found.get(name)!r}")
     for flags, more in ((["-Wl,-soname,libjvm.so"], ""), ([], "FUNCTION(MVM_jit_code_enter)"), ([], "FUNCTION(pypy_main_startup)"),
                         ([], '__attribute__((section(".svm_heap"))) int heap = 1;')):

@@ -56,6 +56,8 @@ struct find_cpu {
 	unsigned (*follow)(struct find_values *values, struct isa_instruction *in, const uint8_t *code);
 	/* True if an instruction that nothing else is known of reads, writes or pops the return address. */
 	bool (*touches)(const uint8_t *code, size_t length, const struct cfi_row *row);
+	/* The function takes its arguments off its caller's stack, where it returns.  NULL: it cannot. */
+	bool (*takes_arguments)(const uint8_t *code, size_t length);
 	/* False if the instruction leaves the stack pointer as it is, surely; NULL where the return address is in a
 	 * register. */
 	bool (*moves_stack)(const uint8_t *code, size_t length);

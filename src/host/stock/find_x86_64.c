@@ -13,6 +13,7 @@
 #define RETURN	16
 #define WORD	8
 #define INT3	0xcc
+#define RET_N	0xc2
 #define FACTORS 0x3f /* SIB: index and base */
 #define RSP_SIB 0x24 /* base rsp, no index */
 
@@ -90,6 +91,12 @@ static bool touches(const uint8_t *code, size_t length, const struct cfi_row *ro
 	return maybe && !is_address_only(&layout) && is_at(&layout, code, row->cfa_register, offset);
 }
 
+/* ret $n: behind it a stub would not find its frame where it was.  Some of LLVM's calling conventions end so. */
+static bool takes_arguments(const uint8_t *code, size_t length)
+{
+	return length >= 3 && code[length - 3] == RET_N && (length == 3 || (length == 4 && code[0] >= 0xf2));
+}
+
 static bool moves_stack(const uint8_t *code, size_t length)
 {
 	struct x86_layout layout;
@@ -131,6 +138,7 @@ const struct find_cpu find_x86_64 = {
 	.padding = padding,
 	.jump_slot = x86_jump_slot,
 	.touches = touches,
+	.takes_arguments = takes_arguments,
 	.moves_stack = moves_stack,
 	.immediate = immediate,
 };

@@ -156,6 +156,8 @@ static int note(struct stretch *stretch, const struct isa_instruction *in, const
 		use(finding, value);
 	if (stretch->row_known && !in->has_target && finding->cpu->touches(code, in->length, &stretch->row))
 		finding->starts[stretch->index].keeps = true;
+	if (stretch->index != NONE && finding->cpu->takes_arguments && finding->cpu->takes_arguments(code, in->length))
+		finding->starts[stretch->index].keeps = true;
 	switch (in->kind) {
 	case ISA_JUMP:
 	case ISA_BRANCH:
