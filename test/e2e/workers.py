@@ -6,7 +6,7 @@ import signal
 import time
 
 import live
-from harness import expect, until
+from harness import Process, expect, until
 from steering import Program, Tool, left_alone, mappings
 
 WORKERS = 6  # of test/prog/workers.c, with the children's children
@@ -153,6 +153,21 @@ def progress(case):
         expect(said.rindex("left to let go of") < said.rindex("\r\033[K"), f"the line is still there: {said!r}")
 
 
+def left_behind(case):
+    """A terminal is told that the command has ended, and why the recording goes on."""
+    case.need_native("programs as distributed")
+    terminal, other_end = pty.openpty()
+    script = os.path.join(case.folder, "leaves.sh")
+    with open(script, "w", encoding="ascii") as file:
+        file.write("(sleep 3; ls) > /dev/null 2>&1 &\necho done\n")
+    with Process([case.tool, "record", "-o", case.trace_path, "--", "/bin/sh", script], cwd=case.folder, stdin=other_end, stdout=other_end,
+                 stderr=other_end, env=case.environment(False), start_new_session=True) as tool:
+        os.close(other_end)
+        said = all_text(terminal)
+        expect(tool.wait(30) == 0, f"status {tool.returncode}: {said!r}")
+    expect(said.startswith("done") and said.count("the command has ended; ") == 1 and "traced until the end, too; ^C" in said, f"it said {said!r}")
+
+
 def lodges(case):
     """A child of vfork() runs in its parent's memory: what is loaded into it would be its parent's."""
     case.need_native("attaching")
@@ -172,4 +187,5 @@ SINGLE = {
     "attach-workers-silent": released("-l", "on_signal", calls=False),
     "attach-workers-held": held,
     "attach-workers-progress": progress,
+    "end-left-behind": left_behind,
 }

@@ -53,12 +53,13 @@ static void stop_awaiting(struct session *session)
 	session->ending.awaited_ns = 0;
 }
 
-static bool targets_left(const struct session *session)
+static uint32_t targets_left(const struct session *session)
 {
+	uint32_t left = 0;
+
 	for (const struct target *target = session->targets; target; target = target->next)
-		if (!target_is_drained(target) && !target->dormant)
-			return true;
-	return false;
+		left += !target_is_drained(target) && !target->dormant;
+	return left;
 }
 
 void session_handle(struct session *session, void *what)
@@ -125,6 +126,8 @@ void session_serve(struct session *session)
 		more = session->command || attachees_are_due(session) || targets_left(session) || guests_any(session) ||
 		       strays_may_come(session);
 		if (n <= 0) {
+			if (!session->command && !session->options->pid_count)
+				progress_tell_left(session, targets_left(session));
 			progress_show(session, false);
 			reap_command(session);
 		}

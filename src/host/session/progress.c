@@ -8,6 +8,9 @@
 
 #include "session.h"
 
+#define SHOWN_NS 400000000u  /* a line stays so long */
+#define LEFT_NS	 1000000000u /* what a command has left mostly ends with it */
+
 void progress_show(struct session *session, bool last)
 {
 	const struct record_result *result = session->result;
@@ -19,6 +22,9 @@ void progress_show(struct session *session, bool last)
 		fprintf(stderr, "\r\033[K");
 		return;
 	}
+	if (clock_now_ns() - session->ending.shown_ns < SHOWN_NS)
+		return;
+	session->ending.shown_ns = clock_now_ns();
 	fprintf(stderr, "\r\033[Kcalltap: %llu %s, %s, %llu lost", (unsigned long long)result->records,
 		counted(result->records, "record", "records"),
 		sizetext(trace_writer_bytes(session_first(session)->writer), size), (unsigned long long)result->lost);
@@ -31,4 +37,22 @@ void progress_leaving(struct session *session, uint32_t left)
 		return;
 	fprintf(stderr, "\r\033[Kcalltap: %u %s left to let go of", left, counted(left, "process is", "processes are"));
 	fflush(stderr);
+}
+
+void progress_tell_left(struct session *session, uint32_t left)
+{
+	uint64_t now = clock_now_ns();
+
+	if (!session->options->progress || session->ending.left_told || !left)
+		return;
+	if (!session->ending.left_ns)
+		session->ending.left_ns = now;
+	if (now - session->ending.left_ns < LEFT_NS)
+		return;
+	session->ending.left_told = true;
+	fprintf(stderr,
+		"\r\033[Kcalltap: the command has ended; %u %s, which it has left, %s traced until the end, too; ^C "
+		"ends "
+		"the recording\n",
+		left, counted(left, "process", "processes"), counted(left, "is", "are"));
 }

@@ -96,6 +96,9 @@ struct ending {
 	int fd;			  /* pidfd of the command, or of the process whose agent was put in last; or -1 */
 	uint32_t asked;		  /* atomic: how often the session was asked to end */
 	bool letting_go;	  /* the session ends, whatever goes on */
+	bool left_told;		  /* that processes run which the command has left */
+	uint64_t left_ns;	  /* since when they do */
+	uint64_t shown_ns;	  /* when progress was shown last */
 	uint64_t began_ns;	  /* CLOCK_MONOTONIC of when that began */
 	uint64_t awaited_ns;	  /* CLOCK_MONOTONIC until which an injected agent may call in, 0 = none is awaited */
 	uint64_t strays_until_ns; /* CLOCK_MONOTONIC until which strays (strays.c) are waited for, 0 = not yet */
@@ -400,5 +403,7 @@ int spawn_command(struct session *session, struct calltap_diag *diag) __attribut
 void progress_show(struct session *session, bool last);
 /* At the end: left is how many processes still have what was brought in.  For one of them nothing is shown. */
 void progress_leaving(struct session *session, uint32_t left);
+/* The command has ended, and so many processes that it has left are traced still: that is told once. */
+void progress_tell_left(struct session *session, uint32_t left);
 
 #endif
