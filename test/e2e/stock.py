@@ -583,7 +583,36 @@ def linked(case):
     expect("in_library" in said, said)
 
 
+ASKS = r"""
+const void *asks(void) { return __builtin_return_address(0); }
+"""
+ASKED = r"""
+#include <stdio.h>
+const void *asks(void);
+int main(void)
+{
+	const char *from = asks(), *here = (const char *)main;
+	printf("%s\n", from > here && from < here + 200 ? "main" : "somebody else");
+	return 0;
+}
+"""
+
+
+def asking(case):
+    """A function of the program's own library asks who calls it: its call by the PLT is left alone, as it is itself."""
+    for command in (["gcc", "-O2", "-shared", "-fPIC", "-o", "libasks.so", written(case, "asks.c", ASKS)],
+                    ["gcc", "-O2", "-o", "asked", written(case, "asked.c", ASKED), "-L.", "-lasks", "-Wl,-rpath,$ORIGIN"]):
+        done = case.run(command)
+        expect(not done.status, done.stderr)
+    for options in ([], EVERYTHING):
+        done = case.record([os.path.join(case.folder, "asked")], options, log=False)
+        expect(done.stdout == "main\n", f"{options}: it was called by {done.stdout!r}")
+        called = {row["function"] for row in rows(case)["rows"]}
+        expect("main" in called and "asks" not in called, f"{options}: {called}")
+
+
 SINGLE = {
+    "stock-asking": native(asking),
     "stock-linked": native(linked),
     "stock-moves-stacks": moved(),
     "stock-moves-stacks-everything": moved("-l", "*:*"),

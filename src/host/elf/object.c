@@ -113,6 +113,11 @@ uint64_t object_dynamic(const struct object *object)
 	return object->dynamic;
 }
 
+void object_refuse_site(struct object *object, size_t place, enum site_verdict verdict)
+{
+	object->sites[place].verdict = (uint8_t)verdict;
+}
+
 size_t object_sites(const struct object *object, const struct object_site **sites)
 {
 	*sites = object->sites;

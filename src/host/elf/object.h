@@ -152,6 +152,8 @@ bool object_is_fragment(const struct object *object, uint64_t address);
 
 /* Sites sorted by address, with every verdict; the array lives as long as the object. */
 size_t object_sites(const struct object *object, const struct object_site **sites);
+/* The site at that place of the list cannot be traced, for something that another object says. */
+void object_refuse_site(struct object *object, size_t place, enum site_verdict verdict);
 /* True if the function of this site of the object's list is proved to be a leaf (CALLTAP_SITE_LEAF). */
 bool object_site_is_leaf(const struct object *object, const struct object_site *site);
 /* How many sites have the verdict SITE_OK. */

@@ -37,7 +37,7 @@ static const char *greedy_sanitizer(const struct object *object)
 int found_consider(struct found *found, struct session *session, int fd, const char *path, bool library)
 {
 	struct object **objects;
-	struct image *image;
+	struct image **images, *image;
 	int ret;
 
 	/* The sanitizers' shared runtimes. */
@@ -48,9 +48,11 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 	ret = images_get(&image, &session->images, fd, path, library);
 	if (ret || !image->object)
 		return ret;
-	ret = image_decide(&session->images, image);
-	if (ret)
-		return ret;
+	images = reallocarray(found->images, found->count + 1, sizeof(*images));
+	if (!images)
+		return -ENOMEM;
+	found->images = images;
+	images[found->count] = image;
 	objects = reallocarray(found->objects, found->count + 1, sizeof(*objects));
 	if (!objects)
 		return -ENOMEM;
@@ -58,9 +60,21 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 	if (!found->greedy)
 		found->greedy = greedy_sanitizer(image->object);
 	objects[found->count++] = image->object;
-	found->sites += object_traceable(image->object);
-	for (uint32_t i = 0; i < image->site_count; i++)
-		found->wanted += !image->off[i];
+	return 0;
+}
+
+int found_decide(struct found *found, struct session *session)
+{
+	for (size_t i = 0; i < found->count; i++) {
+		struct image *image = found->images[i];
+		int ret = image_decide(&session->images, image);
+
+		if (ret)
+			return ret;
+		found->sites += object_traceable(image->object);
+		for (uint32_t k = 0; k < image->site_count; k++)
+			found->wanted += !image->off[k];
+	}
 	return 0;
 }
 
@@ -287,5 +301,6 @@ int found_add(struct found *all, const struct found *found)
 void found_clear(struct found *found)
 {
 	free(found->objects);
+	free(found->images);
 	*found = (struct found){0};
 }

@@ -16,8 +16,11 @@
 struct session;
 struct object;
 
+struct image;
+
 struct found {
 	struct object **objects; /* the program's first */
+	struct image **images;	 /* of the same objects, until they are decided on */
 	size_t count;
 	size_t sites;	    /* that can be traced */
 	size_t wanted;	    /* that the filters leave */
@@ -27,9 +30,11 @@ struct found {
 	char unread[200];   /* path of the first object whose file is gone, "" = there is none */
 };
 
-/* Read the open file, and decide on its functions; what is no object that can be read is passed over. */
+/* Read the open file; what is no object that can be read is passed over. */
 int found_consider(struct found *found, struct session *session, int fd, const char *path, bool library)
 	__attribute__((warn_unused_result));
+/* Decide on the functions of all files, once they were read: what one object says may be about another one's calls. */
+int found_decide(struct found *found, struct session *session) __attribute__((warn_unused_result));
 /* -ENODATA: nothing to trace; program: what it is called, pid: 0 = it does not run yet. */
 int found_check(const struct found *found, const struct session *session, const char *program, pid_t pid,
 		struct calltap_diag *diag) __attribute__((warn_unused_result));

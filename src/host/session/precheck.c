@@ -205,6 +205,8 @@ static int look_into(struct session *session, struct found *found, int fd, const
 		return ret == -ENODATA && session->options->allow_no_sites ? warn_user(diag) : ret;
 	if (object_interpreter(object))
 		ret = look_into_libraries(session, found, object_interpreter(object), path, diag);
+	if (!ret && found_decide(found, session))
+		ret = calltap_diag_set(diag, -ENOMEM, "not enough memory");
 	if (!ret)
 		ret = found_check(found, session, session->options->command[0], 0, diag);
 	return ret ? ret : found_match(found, session, session->options->command[0], diag);

@@ -113,6 +113,8 @@ int attached_check(struct session *session, pid_t pid, struct found *found, stru
 	ret = consider_program(session, pid, found, exe);
 	if (!ret)
 		ret = consider_maps(session, pid, found, &space);
+	if (!ret)
+		ret = found_decide(found, session);
 	space_free(&space);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot read the objects of process %d: %s", (int)pid,

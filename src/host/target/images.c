@@ -29,6 +29,7 @@ static void image_destroy(struct image *image)
 	for (uint32_t i = 0; i < image->variant_count; i++)
 		free(image->variants[i].sites);
 	free(image->sources);
+	free(image->keepers);
 	free(image->blocks);
 	free(image->off);
 	free(image->asked);
@@ -109,7 +110,7 @@ static void look_at(struct images *images, struct image *image, int fd)
 	if (object_open(&image->object, fd, image->path, NULL))
 		image->object = NULL;
 	if (image->object && ((images->machine && object_machine(image->object) != images->machine) ||
-			      find_led(images, image->object))) {
+			      find_led(images, image->object) || keepers_note(image))) {
 		object_close(image->object);
 		image->object = NULL;
 	}
@@ -540,6 +541,7 @@ int image_decide(struct images *images, struct image *image)
 	if (image->decided || !image->object)
 		return 0;
 	image->decided = true;
+	keepers_refuse(images, image);
 	count = object_sites(image->object, &sources);
 	if (count > CALLTAP_RECORD_ID_MAX - images->next_id)
 		return -EOVERFLOW;

@@ -71,6 +71,8 @@ struct image {
 	uint64_t *who;	 /* the row, but for `start` */
 	uint32_t *roles; /* the lower half of struct calltap_roles */
 	bool dispatched; /* while there are handlers or further instances, recorded functions are dispatched, too */
+	const struct object_site **keepers; /* functions that use their return address (keepers.c) */
+	size_t keeper_count;
 	uint32_t site_count;
 	/*
 	 * Sites from block_first on are of functions that no compiler has prepared, and of PLT entries: they lie in
@@ -113,6 +115,10 @@ void images_destroy(struct images *images);
  */
 int images_get(struct image **out, struct images *images, int fd, const char *path, bool library)
 	__attribute__((warn_unused_result));
+/* keepers.c: note the functions of an object that was read that use their return address. */
+int keepers_note(struct image *image) __attribute__((warn_unused_result));
+/* Calls of such functions of other images are left alone; before the image is decided on, for it has no sites yet. */
+void keepers_refuse(const struct images *images, const struct image *image);
 /* The one that has the function, and its place there; NULL = there is no function of that id. */
 struct image *images_of(const struct images *images, uint32_t id, uint32_t *site);
 /*
