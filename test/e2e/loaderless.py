@@ -134,6 +134,48 @@ def bare(waits):
     return run
 
 
+FAULTS = r"""
+.globl _start
+.type _start, @function
+_start:	mov $13, %eax
+	mov $8, %edi		/* rt_sigaction(SIGFPE) */
+	lea action(%rip), %rsi
+	xor %edx, %edx
+	mov $8, %r10d
+	syscall
+	xor %edx, %edx
+	xor %ecx, %ecx
+	mov $1, %eax
+	div %ecx
+handler: mov $60, %eax
+	mov $7, %edi
+	syscall
+back:	mov $15, %eax
+	syscall
+.type could_be_traced, @function
+could_be_traced: .cfi_startproc
+	mov $1, %eax
+	add $2, %eax
+	imul %eax, %eax
+	ret
+	.cfi_endproc
+.size could_be_traced, . - could_be_traced
+	.data
+action:	.quad handler, 0x04000004, back, 0
+"""
+
+
+def faulting(case):
+    """Without a C library, and with a handler for a fault that its first instructions have."""
+    program, source = os.path.join(case.folder, "faults"), os.path.join(case.folder, "faults.S")
+    with open(source, "w", encoding="ascii") as file:
+        file.write(FAULTS)
+    done = case.run(["gcc", "-nostdlib", "-static", "-o", program, source])
+    expect(not done.status, done.stderr)
+    traced = case.run([case.tool, "record", "-o", case.trace_path, "--", program], timeout=30)
+    expect(traced.status == 7 and "it faults before its C library has begun" in traced.stderr, f"{traced.status}: {traced.stderr}")
+
+
 def executed(case):
     """What a static program executes runs as ever: other static programs untraced, those with a loader traced."""
     case.same_as_plain([case.program("forks.c")], log=False)
@@ -220,6 +262,7 @@ SINGLE |= {
     "static-moving": built(builds.STATIC["static"], moving),
     "static-bare": built(builds.STATIC["static"], bare(0)),
     "static-bare-waits": built(builds.STATIC["static"], bare(1)),
+    "static-faulting": built(builds.STATIC["static"], faulting),
     "static-backtraces": built(builds.STATIC["static"], backtraces),
     "static-executed": built(builds.STATIC["static"], executed),
     "static-without-ptrace": built(builds.STATIC["static"], without_ptrace),

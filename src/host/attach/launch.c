@@ -78,7 +78,19 @@ static int await_stop(struct attach_launch *launch, int *status)
 	return late ? -ETIMEDOUT : 0;
 }
 
-/* Let the program run until it stops for the tool; *status as of waitpid(). -ESRCH: it has ended, and is not reaped. */
+/* The program's instruction has faulted: it would do so again and again without its handler. */
+static bool has_faulted(const struct attach_launch *launch, int signal)
+{
+	siginfo_t info = {0};
+
+	return (signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL) &&
+	       !ptrace(PTRACE_GETSIGINFO, launch->pid, 0, &info) && info.si_code > 0;
+}
+
+/*
+ * Let the program run until it stops for the tool; *status as of waitpid(). -ESRCH: it has ended, and is not reaped.
+ * -EFAULT: it has faulted, and does so once more, by itself, when it is let go of.
+ */
 static int run_on(struct attach_launch *launch, enum __ptrace_request how, int *status)
 {
 	enum __ptrace_request next = how;
@@ -108,6 +120,8 @@ static int run_on(struct attach_launch *launch, enum __ptrace_request how, int *
 			return 0;
 		if (launch->guest)
 			signal = WSTOPSIG(*status); /* at once: nobody would send it again if the tool died */
+		else if (has_faulted(launch, WSTOPSIG(*status)))
+			return -EFAULT;
 		else
 			keep_signal(launch, WSTOPSIG(*status));
 	}
@@ -263,7 +277,11 @@ int attach_launch_reach(struct attach_launch *launch, struct calltap_diag *diag)
 	ret = read_facts(launch, diag);
 	if (!ret)
 		ret = reach_call(launch, diag);
-	return ret ? ret : reach_note(launch, diag);
+	if (!ret)
+		ret = reach_note(launch, diag);
+	return ret == -EFAULT
+		       ? calltap_diag_set(diag, -ENOTSUP, "it faults before its C library has begun, or has none")
+		       : ret;
 }
 
 int64_t attach_launch_call(struct attach_launch *launch, long number, const uint64_t arguments[6])
