@@ -559,8 +559,10 @@ void agent_contexts_init(void);
 void agent_exec_init(void);
 /* x86_64/mcount.c, mcount.c: likewise the functions that code built with -pg calls. */
 void agent_mcount_init(void);
-/* unwinder.c: likewise the unwinder's functions, if there is an unwinder by now.  It may be loaded later: by any
- * thread. */
+/*
+ * unwinder.c: likewise the unwinder's functions, if there is an unwinder by now.  It may be loaded later.  Nobody may
+ * change the loader's list meanwhile.
+ */
 void agent_unwinder_look(void);
 /* backtrace.c: is the address in a stub, or in the agent? */
 bool agent_is_ours(const void *address);

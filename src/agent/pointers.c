@@ -112,7 +112,8 @@ int agent_pointers_take(const struct calltap_msg_pointers *message)
 {
 	int ret = 0;
 
-	agent_unwinder_look(); /* the unwinder may have come with this object */
+	if (message->flags & CALLTAP_POINTERS_FRESH)
+		agent_unwinder_look(); /* the unwinder may have come with this object */
 	for (uint32_t i = 0; i < message->count && !ret; i++)
 		if (is_sane(&message->pointers[i], message->flags))
 			ret = take(&message->pointers[i], message);

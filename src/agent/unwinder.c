@@ -9,8 +9,9 @@
  * _Unwind_Backtrace(): stubs, and the agent's own frame, are left out.  Rust and gccgo count frames by it.  What a
  * signal has interrupted stays in it: its handler may look for that, to know where the program's own frames begin.
  *
- * Called on the program's threads, from signal handlers and personality routines, too: no locks.
- * agent_unwinder_look() is called by the control thread as well.  Context: control, on the program's thread.
+ * Called on the program's threads, from signal handlers and personality routines, too: no locks but the loader's, which
+ * unwinders take there as well.  agent_unwinder_look() is called in the constructor, and by the control thread while a
+ * thread is held in a dlopen: nobody changes the loader's list then.  Context: control, on the program's thread.
  */
 #include <agent/agent.h>
 #include <agent/libc.h>
@@ -60,11 +61,21 @@ void agent_unwinder_look(void)
 	AGENT_FRONT(CALLTAP_POINTER_UNWIND_GETCFA, _Unwind_GetCFA, cfa);
 }
 
+/* Once, while dl_iterate_phdr() keeps the loader's list as it is. */
+static int look_within(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)info;
+	(void)size;
+	(void)data;
+	agent_unwinder_look();
+	return 1;
+}
+
 /* Is there an unwinder?  It may have been loaded behind the agent's beginning. */
 static bool is_known(void)
 {
-	if (!__atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE))
-		agent_unwinder_look();
+	if (!__atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE) && agent.next_iterate)
+		(void)agent.next_iterate(look_within, NULL);
 	return __atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE) != NULL;
 }
 
