@@ -37,31 +37,55 @@ struct passing {
 	void *argument;
 };
 
+static int find_it(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(bool *)data |= info->dlpi_addr == unwinder.lo;
+	return *(bool *)data;
+}
+
+/* A library that brought the unwinder may be unloaded, and it may come again, to another place. */
+static bool is_there(get_fn *get_cfa)
+{
+	struct dl_find_object found;
+	bool there = false;
+
+	if (!get_cfa || agent.musl) /* which unloads nothing */
+		return get_cfa;
+	if (agent.next_find_object)
+		return !agent.next_find_object((void *)get_cfa, &found) && found.dlfo_link_map->l_addr == unwinder.lo &&
+		       (uint64_t)found.dlfo_link_map->l_ld == unwinder.hi;
+	if (agent.next_iterate)
+		(void)agent.next_iterate(find_it, &there);
+	return there;
+}
+
+/* Two threads that do this at once store the same. */
 void agent_unwinder_look(void)
 {
 	uint64_t lo, hi, other_lo, other_hi;
 	void *cfa, *ip, *walk;
 
 	/* In a static program the unwinder's functions call each other without a word that could be told apart. */
-	if (agent.placed || __atomic_load_n(&unwinder.get_cfa, __ATOMIC_RELAXED))
+	if (agent.placed || is_there(__atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE)))
 		return;
 	cfa = agent_next_object("_Unwind_GetCFA", &lo, &hi);
 	if (!cfa)
 		return;
-	__atomic_store_n(&unwinder.lo, lo, __ATOMIC_RELAXED);
-	__atomic_store_n(&unwinder.hi, hi, __ATOMIC_RELAXED);
 	ip = agent_next_object("_Unwind_GetIPInfo", &other_lo, &other_hi);
 	walk = ip && other_lo == lo ? agent_next_object("_Unwind_Backtrace", &other_lo, &other_hi) : NULL;
-	if (walk && other_lo == lo) {
-		__atomic_store_n(&unwinder.get_ip, (get_info_fn *)ip, __ATOMIC_RELAXED);
-		__atomic_store_n(&unwinder.walk, (walk_fn *)walk, __ATOMIC_RELAXED);
-		AGENT_FRONT(CALLTAP_POINTER_UNWIND_BACKTRACE, _Unwind_Backtrace, walk);
-	}
+	if (other_lo != lo)
+		walk = NULL;
+	__atomic_store_n(&unwinder.lo, lo, __ATOMIC_RELAXED);
+	__atomic_store_n(&unwinder.hi, hi, __ATOMIC_RELAXED);
+	__atomic_store_n(&unwinder.get_ip, (get_info_fn *)ip, __ATOMIC_RELAXED);
+	__atomic_store_n(&unwinder.walk, (walk_fn *)walk, __ATOMIC_RELAXED);
 	__atomic_store_n(&unwinder.get_cfa, (get_fn *)cfa, __ATOMIC_RELEASE); /* pairs with is_known() */
 	AGENT_FRONT(CALLTAP_POINTER_UNWIND_GETCFA, _Unwind_GetCFA, cfa);
+	AGENT_FRONT(CALLTAP_POINTER_UNWIND_BACKTRACE, _Unwind_Backtrace, walk);
 }
 
-/* Once, while dl_iterate_phdr() keeps the loader's list as it is. */
+/* Once, while dl_iterate_phdr() keeps the loader's list as it is, and other threads out. */
 static int look_within(struct dl_phdr_info *info, size_t size, void *data)
 {
 	(void)info;
@@ -71,12 +95,14 @@ static int look_within(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-/* Is there an unwinder?  It may have been loaded behind the agent's beginning. */
+/* Is there an unwinder?  It may have been loaded behind the agent's beginning.  Nobody unloads one that calls us. */
 static bool is_known(void)
 {
-	if (!__atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE) && agent.next_iterate)
+	if (is_there(__atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE)))
+		return true;
+	if (agent.next_iterate)
 		(void)agent.next_iterate(look_within, NULL);
-	return __atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE) != NULL;
+	return is_there(__atomic_load_n(&unwinder.get_cfa, __ATOMIC_ACQUIRE));
 }
 
 /* Does the address lie in the unwinder's object? */

@@ -611,7 +611,58 @@ def asking(case):
         expect("main" in called and "asks" not in called, f"{options}: {called}")
 
 
+RELOADS = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/mman.h>
+int main(void)
+{
+	const void *last = NULL;
+	int moved = 0;
+	for (int i = 0; i < 4; i++) {
+		void *library = dlopen("./libthrows.so", RTLD_NOW);
+		int (*run)(int, char **) = (int (*)(int, char **))dlsym(library, "run");
+		void *unwinder = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD);
+		const void *place = dlsym(unwinder, "_Unwind_GetCFA");
+		char *arguments[] = {"throws", "20", NULL};
+		moved += place != last;
+		last = place;
+		if (run(2, arguments))
+			return 1;
+		dlclose(unwinder);
+		dlclose(library);
+		if (dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD))
+			return 2;
+		for (int k = 0; k < 64; k++) /* where it was is another mapping now */
+			mmap(NULL, 64 << 10, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	}
+	printf("%d places\n", moved);
+	return moved < 2;
+}
+"""
+
+
+def reloading(case):
+    """A library that throws is unloaded with its unwinder, and comes again, to another place."""
+    throws = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "prog", "personality.c")
+    for command in (["gcc", "-O2", "-D_GNU_SOURCE", "-w", "-Dmain=run", "-fexceptions", "-shared", "-fPIC", "-o", "libthrows.so", throws, "-lgcc_s"],
+                    ["gcc", "-O2", "-o", "reloads", written(case, "reloads.c", RELOADS)]):
+        done = case.run(command)
+        expect(not done.status, done.stderr)
+    command = [os.path.join(case.folder, "reloads")]
+    plain = case.run(command)
+    expect(plain.status == 0 and " 0 wrong" in plain.stdout, f"{plain.status}: {plain.stdout} {plain.stderr}")
+    for options in ([], EVERYTHING):
+        case.same_outcome(plain, case.record(command, [*BUFFER, *options], log=False))
+    expect(calls_of(case, "throws") == 80, f"{calls_of(case, 'throws')} calls")
+
+
+def calls_of(case, name):
+    return sum(row["calls"] for row in rows(case)["rows"] if row["function"] == name)
+
+
 SINGLE = {
+    "stock-reloading": native(reloading),
     "stock-asking": native(asking),
     "stock-linked": native(linked),
     "stock-moves-stacks": moved(),
