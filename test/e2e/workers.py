@@ -1,7 +1,6 @@
 """Children that are forked while their parent is attached to: at the end they are let go of as the parent is."""
 import os
 import pty
-import re
 import signal
 import time
 
@@ -46,10 +45,12 @@ def remains(pid):
     return [name for _, _, name in mappings(pid) if "memfd:calltap" in name and "agent" not in name]
 
 
-def is_clean(pid):
+def is_clean(pid, storm=False):
+    """storm: it may have been forked while the agent had a plan mapped, which stays (doc/design/control.md, "Letting go")."""
     different = live.differing(pid, pages=True)
     expect(not different, f"process {pid}: text is not the files' again: {different}")
-    expect(not remains(pid), f"process {pid} has {remains(pid)}")
+    left = [name for name in remains(pid) if not (storm and "calltap-plan" in name)]
+    expect(not left, f"process {pid} has {left}")
 
 
 def released(*options, calls):
@@ -117,13 +118,12 @@ def storms(case):
             with Tool(case, program, "--mode", "drop", "--duration", "300ms") as tool:
                 tool.ended()
                 said = tool.said()
-            late = re.search(r"keeps? what .* \(there was no time for it\); 'calltap detach PID' tries again:((?: \d+)+)\n", said)
+            late = "(there was no time for it); 'calltap detach PID' tries again:" in said  # on a very busy machine
             expect((late or "keep" not in said) and "are not the file's" not in said, f"it said {said!r}")
-            for worker in late[1].split() if late else ():  # on a very busy machine
-                done = case.run([case.tool, "detach", worker])
-                expect(done.status == 0 or not os.path.exists(f"/proc/{worker}"), f"calltap detach {worker}: {done.stderr!r}")
+            for worker in of_group(program.pid) if late else ():
+                case.run([case.tool, "detach", str(worker)])
             for worker in of_group(program.pid):
-                is_clean(worker)
+                is_clean(worker, storm=True)
             program.end()
 
 

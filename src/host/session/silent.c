@@ -61,7 +61,9 @@ void silent_note(struct session *session)
 				(struct record_parent){attachee->program, attachee->agent};
 	}
 	for (const struct target *target = session->targets; target; target = target->next)
-		if (target->alone || target->attach.tried)
+		/* One whose threads could never be stopped in time is cleared, or told, as those that have not called
+		 * in. */
+		if (target->alone || (target->attach.tried && target->attach.heads_are_own))
 			note_seen(silent, target->pid);
 	session_unlock(session);
 }
