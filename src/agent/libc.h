@@ -82,7 +82,7 @@ AGENT_EXPORT extern const uint32_t calltap_agent_version, calltap_agent_start_ve
 bool agent_is_last(void);
 /* The function of that name that comes after the agent's in the loader's order; NULL = none. */
 void *agent_next(const char *name);
-/* The same where the loader lists objects, of any library; lo and hi: where its object's code lies in memory. */
+/* As agent_next(), but NULL in a static program; lo and hi: where the object that defines the function has its code. */
 void *agent_next_object(const char *name, uint64_t *lo, uint64_t *hi);
 /* True if address is in the function of that name which the object defines. */
 bool agent_is_in(uint64_t address, const struct link_map *map, const char *name);

@@ -98,7 +98,7 @@ static const ElfW(Sym) * look_up(const struct table *table, const char *name, ui
 	}
 }
 
-/* The same in an object without DT_GNU_HASH: one symbol after the other. */
+/* As look_up(), in an object without DT_GNU_HASH: the symbols are compared one after the other. */
 static const ElfW(Sym) * look_through(const struct table *table, const char *name)
 {
 	for (uint32_t i = 1; table->buckets && i < table->buckets[1]; i++)

@@ -123,7 +123,7 @@ int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)
 	return clear(pid, argv, "the recording", diag);
 }
 
-/* What could not be taken away. */
+/* The forked processes that could not be cleared. */
 struct left {
 	uint32_t count;
 	char pids[128]; /* of the first ones */

@@ -121,18 +121,13 @@ static int open_file(struct listed *listed, const char *name, const struct filte
 	return error;
 }
 
-static bool is_same_file(const struct map *map, const struct map *other)
-{
-	return map->inode == other->inode && map->major == other->major && map->minor == other->minor;
-}
-
 /* The first mapping of a file with code; NULL = this mapping is none, or not the first one. */
 static const struct map *first_of_file(const struct space *space, const struct map *map)
 {
 	if (!(map->bits & MAP_EXEC) || map->path[0] != '/' || !map->inode)
 		return NULL;
 	for (const struct map *other = space->maps; other < map; other++)
-		if (other->bits & MAP_EXEC && is_same_file(map, other))
+		if (other->bits & MAP_EXEC && space_same_file(map, other))
 			return NULL;
 	return map;
 }
@@ -199,7 +194,7 @@ static int add_libraries(struct listed *listed, const struct space *space, const
 	for (size_t i = 0; i < space->count && !error; i++) {
 		const struct map *map = first_of_file(space, &space->maps[i]);
 
-		if (map && !is_same_file(map, program) && is_library(map))
+		if (map && !space_same_file(map, program) && is_library(map))
 			error = add_library(listed, space, map, filters);
 	}
 	return error;

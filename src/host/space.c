@@ -214,6 +214,23 @@ bool space_has_path(const struct space *space, const char *part)
 	return false;
 }
 
+bool space_has_path_in(pid_t alive, const char *part)
+{
+	struct space space;
+	bool found;
+
+	if (space_read(&space, alive))
+		return false;
+	found = space_has_path(&space, part);
+	space_free(&space);
+	return found;
+}
+
+bool space_same_file(const struct map *map, const struct map *other)
+{
+	return map->inode == other->inode && map->major == other->major && map->minor == other->minor;
+}
+
 static int open_same(const char *path, const struct map *map)
 {
 	int fd = files_open(path);

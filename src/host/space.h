@@ -43,6 +43,9 @@ void space_free(struct space *space);
 const struct map *space_find(const struct space *space, uint64_t address);
 /* True if some mapping's path has this part. */
 bool space_has_path(const struct space *space, const char *part);
+/* The same of a process whose mappings are not read yet (alive: as in space_read()). */
+bool space_has_path_in(pid_t alive, const char *part);
+bool space_same_file(const struct map *map, const struct map *other);
 
 /* Take " (deleted)" off a path that the kernel tells; true: it was there. */
 bool space_cut_deleted(char *path);

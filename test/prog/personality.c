@@ -74,7 +74,7 @@ BY_ASSEMBLY _Unwind_Reason_Code personality_of_frame(int version, _Unwind_Action
 
 __asm__(".pushsection .data\n.p2align 3\n.hidden reference\nreference: .dc.a personality_of_frame\n.popsection\n");
 
-/* These return if nobody takes the exception. */
+/* throws_within() and throws() return if nobody takes the exception. */
 TRACED void throws_within(int depth)
 {
 	if (depth > 0)

@@ -412,11 +412,6 @@ struct plain_file {
 	bool stays;
 };
 
-static bool is_same_file(const struct map *map, const struct map *other)
-{
-	return map->inode == other->inode && map->major == other->major && map->minor == other->minor;
-}
-
 static int look_at(struct libs *libs, const struct look *look, pid_t alive, struct plain_file *plain)
 {
 	bool loader = value_of(look->elf, "_rtld_global") != 0, libc = is_libc(look->elf), stays;
@@ -451,7 +446,7 @@ static int look_at_map(struct libs *libs, pid_t alive, const struct map *map, st
 	struct look look = {.text = map, .lo = map->lo, .hi = map->hi};
 	int fd, ret = 0;
 
-	if (plain->map && is_same_file(plain->map, map))
+	if (plain->map && space_same_file(plain->map, map))
 		return plain->stays ? add_stays(libs, &look) : 0;
 	fd = proc_open_map(alive, map);
 

@@ -51,8 +51,7 @@ void progress_tell_left(struct session *session, uint32_t left)
 		return;
 	session->ending.left_told = true;
 	fprintf(stderr,
-		"\r\033[Kcalltap: the command has ended; %u %s, which it has left, %s traced until the end, too; ^C "
-		"ends "
-		"the recording\n",
+		"\r\033[Kcalltap: the command has ended; %u %s, which it has left, %s traced until the end, too; "
+		"^C ends the recording\n",
 		left, counted(left, "process", "processes"), counted(left, "is", "are"));
 }

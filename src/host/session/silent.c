@@ -61,9 +61,8 @@ void silent_note(struct session *session)
 				(struct record_parent){attachee->program, attachee->agent};
 	}
 	for (const struct target *target = session->targets; target; target = target->next)
-		/* One whose threads could never be stopped in time is cleared, or told, as those that have not called
-		 * in. */
-		if (target->alone || (target->attach.tried && target->attach.heads_are_own))
+		/* A child whose threads were never stopped in time is not noted: a look finds it. */
+		if (target->alone || target->attach.heads_are_own)
 			note_seen(silent, target->pid);
 	session_unlock(session);
 }

@@ -250,8 +250,8 @@ static int restore_heads(struct session *session, struct target *target, struct 
 
 	if (look->heads_are_own)
 		return 0;
-	if (target->hello.flags &
-	    CALLTAP_HELLO_NO_MEMORY) /* what an earlier session has left is cleared before SETUP */
+	/* What an earlier session has left is cleared before SETUP, with which the file comes else. */
+	if (target->hello.flags & CALLTAP_HELLO_NO_MEMORY)
 		memory = target_open_in_proc(target, "mem", O_RDWR);
 	ret = channel_send(target->socket, &ask, sizeof(ask), &memory, memory < 0 ? 0 : 1);
 	if (memory >= 0)
@@ -585,7 +585,6 @@ static void release_child(struct session *session, struct target *target)
 
 void attached_release(struct session *session, struct target *target)
 {
-	target->attach.tried = true;
 	if (target->attachee)
 		release_attachee(session, target);
 	else

@@ -76,7 +76,6 @@ struct attached {
 	bool applied;		  /* the sites are written; objects that come later are held in dlopen */
 	bool released;		  /* the agent has let go of everything */
 	bool heads_are_own;	  /* heads have their own bytes again */
-	bool tried;		  /* the agent was to let go of everything */
 	bool littered;		  /* the code that brought the agent in is still in the target */
 	uint32_t given_up_before; /* result.stops_given_up when the present stop of all threads began */
 	uint64_t spare_until_ns;  /* until then its stops wait for a moment without a transfer */

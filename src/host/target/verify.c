@@ -44,11 +44,7 @@ static bool was_patched(const void *context, int fd)
 /* Has another session come since?  Ours has no board there any more. */
 static bool is_anothers(pid_t pid)
 {
-	struct space space = {0};
-	bool has = !space_read(&space, proc_alive(pid)) && space_has_path(&space, "/memfd:calltap-board");
-
-	space_free(&space);
-	return has;
+	return space_has_path_in(proc_alive(pid), "/memfd:calltap-board");
 }
 
 /* What a session that was killed had patched is not known: then all files are looked at. */

@@ -20,14 +20,7 @@
 /* The thread's process has the board of a session: it is one of its processes, or was forked from one. */
 static bool has_board(pid_t tid)
 {
-	struct space space;
-	bool found;
-
-	if (space_read(&space, tid))
-		return false;
-	found = space_has_path(&space, "/memfd:calltap-board");
-	space_free(&space);
-	return found;
+	return space_has_path_in(tid, "/memfd:calltap-board");
 }
 
 bool open_changes(const struct tree_open *open)

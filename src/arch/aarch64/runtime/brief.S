@@ -236,13 +236,7 @@ end_function arch_entry_brief
 function arch_exit_brief
 	CFI_RETURN_BY_MIRROR
 	bti	c
-	save_four
-	get_thread x16, x1
-	ldr	x2, [x16, #PT_STACK]
-	add	x0, sp, #24			/* S */
-	ldr	x3, [x2]
-	cmp	x3, x0
-	b.ne	.Lexit_slow			/* inner frames are gone, or another stack */
+	find_exit .Lexit_slow
 	eor	x0, x0, #(MIRROR_MASK ^ LINK_MASK)
 	ldr	x3, [x0]
 	tbnz	x3, #EXACT_BIT, .Lexit_exact

@@ -179,13 +179,7 @@ end_function arch_entry_timed
 function arch_exit_fast
 	CFI_RETURN_BY_MIRROR
 	bti	c
-	save_four
-	get_thread x16, x1
-	ldr	x2, [x16, #PT_STACK]
-	add	x0, sp, #24			/* S */
-	ldr	x3, [x2]
-	cmp	x3, x0
-	b.ne	.Lexit_slow			/* inner frames are gone, or another stack */
+	find_exit .Lexit_slow
 	ldr	x16, [x16]			/* the writer */
 	ldr	w3, [x16, #RW_TIME_HI]
 	mrs	x1, cntvct_el0

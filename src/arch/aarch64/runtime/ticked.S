@@ -29,13 +29,7 @@ end_function arch_entry_ticked
 function arch_exit_ticked
 	CFI_RETURN_BY_MIRROR
 	bti	c
-	save_four
-	get_thread x16, x1
-	ldr	x2, [x16, #PT_STACK]
-	add	x0, sp, #24			/* S */
-	ldr	x3, [x2]
-	cmp	x3, x0
-	b.ne	.Lexit_slow			/* inner frames are gone, or another stack */
+	find_exit .Lexit_slow
 	present_tick x1, x16, x3, .Lexit_slow
 	find_timed x3, x0, ENTERED_BITS, ENTERED_SKEW
 	ldr	x3, [x3]
