@@ -219,6 +219,8 @@ def find_tool(build):
 
 
 def main():
+    # Who starts the tests may block signals (perf does), and what is blocked here would be in all that is started.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # A shell's background jobs ignore these two, and so would the tools that are started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
