@@ -40,6 +40,26 @@ static int set_seccomp(unsigned long mode, unsigned long program, unsigned long 
 	return ret;
 }
 
+/*
+ * Syscall user dispatch: while a byte of the thread's says so, each of its system calls is a signal to the program, the
+ * agent's too.  Threads that begin later, and children, have none.
+ */
+static bool is_dispatch(int option, unsigned long mode)
+{
+	return option == PR_SET_SYSCALL_USER_DISPATCH && mode == PR_SYS_DISPATCH_ON;
+}
+
+static int set_dispatch(unsigned long mode, unsigned long offset, unsigned long size, unsigned long selector)
+{
+	struct agent_shut shut;
+	int ret;
+
+	agent_shut_begin(&shut, NULL, false);
+	ret = agent.next_prctl(PR_SET_SYSCALL_USER_DISPATCH, mode, offset, size, selector);
+	agent_shut_end(&shut, ret == 0);
+	return ret;
+}
+
 /* What a call of prctl() needs done before: it may be one that takes the clock from the thread. */
 static void prepare_prctl(int option, unsigned long value)
 {
@@ -55,6 +75,8 @@ int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigne
 		return -1;
 	if (option == PR_SET_SECCOMP)
 		return set_seccomp(a, b, c, d);
+	if (is_dispatch(option, a))
+		return set_dispatch(a, b, c, d);
 	prepare_prctl(option, a);
 	ret = agent.next_prctl(option, a, b, c, d);
 	if (option == PR_SET_NAME)
@@ -68,6 +90,8 @@ static long prctl_by_number(long option, long a, long b, long c, long d)
 
 	if ((int)option == PR_SET_SECCOMP && agent.next_prctl)
 		return set_seccomp((unsigned long)a, (unsigned long)b, (unsigned long)c, (unsigned long)d);
+	if (is_dispatch((int)option, (unsigned long)a) && agent.next_prctl)
+		return set_dispatch((unsigned long)a, (unsigned long)b, (unsigned long)c, (unsigned long)d);
 	prepare_prctl((int)option, (unsigned long)a);
 	ret = agent_next_syscall(SYS_prctl, option, a, b, c, d, 0);
 	if ((int)option == PR_SET_NAME)

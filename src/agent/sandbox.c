@@ -255,9 +255,12 @@ void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_thr
 	/* vfork's child runs in its parent's memory, but not for long and not under its parent's id. */
 	if ((uint32_t)sys_getpid() != probe_context.wiped->pid)
 		return;
-	if (!agent.blind && !judge(shut, program))
+	if (!program)
+		shut->giving_calls = shut->handled_calls = true; /* the control thread makes these */
+	else if (!agent.blind && !judge(shut, program))
 		return;
 	shut->entered = true;
+	shut->filters = program != NULL;
 	shut->all_threads = all_threads;
 	if (!shut->look_calls)
 		be_blind();
@@ -271,7 +274,7 @@ void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_thr
 
 void agent_shut_end(const struct agent_shut *shut, bool done)
 {
-	uint32_t told = CALLTAP_NOTE_FILTER;
+	uint32_t told = shut->filters ? CALLTAP_NOTE_FILTER : 0;
 
 	if (!done) {
 		if (shut->entered && !shut->probe_calls)

@@ -12,6 +12,7 @@
 /* Changes by the agent before a thread enters a sandbox; undone if the thread does not enter it. */
 struct agent_shut {
 	bool entered;	    /* this is the first sandbox that matters; the fields below hold */
+	bool filters;	    /* it is a filter, which programs that are executed have, too */
 	bool away;	    /* the control thread has ended */
 	bool spare_calls;   /* the filter lets those pass that can be done without */
 	bool probe_calls;   /* the filter lets the probes' calls pass */
@@ -23,7 +24,8 @@ struct agent_shut {
 };
 
 /*
- * Call these before and after the program's call. program: the filter (struct sock_fprog) in the program's memory;
+ * Call these before and after the program's call. program: the filter (struct sock_fprog) in the program's memory, or
+ * NULL: no call of this thread's passes;
  * all_threads: SECCOMP_FILTER_FLAG_TSYNC; done: the call was successful.
  */
 void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_threads);

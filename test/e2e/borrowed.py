@@ -20,6 +20,13 @@ class Borrowed(Program):
         self.start(case, [case.program("borrowed.c"), kind])
 
 
+class Dispatches(Program):
+    """test/prog/dispatches.c"""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("dispatches.c")])
+
+
 def waits(case):
     """All threads wait by a futex, as those of an idle pool do: each kind of wait goes on as if nothing had been."""
     case.need_native("attaching")
@@ -59,6 +66,40 @@ def scans(case):
             done = attach_for(case, program, 0.2)
             expect(done.status == 0, f"status {done.status}: {done.stderr!r}")
     expect(case.trace().called().get("call", 0) >= 1, "no call is in the trace")
+
+
+def raises(case):
+    """The one thread faults most of the time, and its handler looks where: a stop may come between the fault and the handler."""
+    case.need_native("attaching")
+    with Borrowed(case, "raises") as program, left_alone(program):
+        for _ in range(12):
+            done = attach_for(case, program, 0.05, "-l", "call")
+            expect(done.status == 0, f"status {done.status}: {done.stderr!r} {program.printed()!r}")
+    expect(case.trace().called().get("call", 0) >= 1, "no call is in the trace")
+
+
+def dispatched(case):
+    """Each system call of the thread may be a signal to its program: it gets none of ours, and the loss is told."""
+    case.need_native("a program that answers system calls")
+    program = case.program("dispatches.c")
+    plain = case.run([program, "2000"])
+    if plain.status == 77:
+        raise Skip("the kernel has no syscall user dispatch")
+    expect(plain.status == 42, f"{plain.status}: {plain.stdout}")
+    for options in ([], ["--time", "adaptive"], ["-p", "function"], ["-l", "*:*"], ["-b", "8K", "--mode", "drop"]):
+        done = case.record([program, "2000"], options, log=False)
+        case.same_outcome(plain, done)
+        expect("user dispatch of system calls" in done.stderr, f"{options}: it says {done.stderr!r}")
+        expect(case.trace(complete=False).called().get("call", 0) >= 1000, f"{options}: {case.trace(complete=False).called()}")
+
+
+def dispatched_attached(case):
+    """Attach refuses such a program, and leaves it alone."""
+    case.need_native("attaching")
+    with Dispatches(case) as program, left_alone(program):
+        for _ in range(4):
+            done = attach_for(case, program, 0.05)
+            expect(done.status == 2 and "syscall user dispatch" in done.stderr, f"status {done.status}: {done.stderr!r}")
 
 
 def drops(case):
@@ -103,6 +144,9 @@ SINGLE = {
     "attach-unshares": unshares,
     "attach-dropped-rights": drops,
     "attach-in-strlen": scans,
+    "attach-raises": raises,
+    "attach-dispatched": dispatched_attached,
+    "dispatched": dispatched,
     "attach-all-wait": waits,
     "attach-threads-churn": churns,
 }

@@ -133,6 +133,9 @@ bool attach_is_sandboxed(const struct attach_stop *stop)
 {
 	struct sandbox ours, theirs;
 
+	for (size_t i = 0; i < stop->thread_count; i++)
+		if (stop->threads[i].dispatches)
+			return true;
 	if (sandbox_of(getpid(), &ours))
 		return false;
 	for (size_t i = 0; i < stop->thread_count; i++)

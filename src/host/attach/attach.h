@@ -186,7 +186,8 @@ struct attach_thread {
 	 * handler runs first: it moves the pc back by so many bytes.  0: there is none.
 	 */
 	uint8_t back;
-	bool deep; /* attach_scan(): the stack is longer than the part that was scanned */
+	bool deep;	 /* attach_scan(): the stack is longer than the part that was scanned */
+	bool dispatches; /* its system calls may be the program's own to answer (syscall user dispatch) */
 };
 
 /*

@@ -115,6 +115,20 @@ static uint64_t internal_signal(const struct borrow *borrow)
 }
 
 /*
+ * Has an instruction of the thread's own raised a signal that is not delivered yet?  A stop may come between the two.
+ * The handler looks where the thread is, so it has to find it there, and not on the errand.
+ */
+static bool has_raised(pid_t tid, uint64_t blocked)
+{
+	static const int raised[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
+	uint64_t mask = 0;
+
+	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
+		mask |= 1ull << (raised[i] - 1);
+	return status_mask(tid, "SigPnd") & mask & ~blocked;
+}
+
+/*
  * All signals but those that are ignored.  The kernel drops an ignored signal when it is sent, unless it is blocked:
  * then the kernel keeps it, and wakes another thread, whose call may end with EINTR for nothing.  Most are SIGCHLD.
  * Nor is libc's own blocked: the thread answers it on the errand, too.
@@ -139,6 +153,10 @@ bool borrow_send(struct borrow *borrow, struct held *held)
 	/* The thread is in the signal's handler, and has not answered yet. */
 	if (borrow->errand.signal_mask & internal_signal(borrow)) {
 		borrow->why = "libc has all its threads do something just now";
+		return false;
+	}
+	if (has_raised(held->tid, borrow->errand.signal_mask)) {
+		borrow->why = "an instruction of its own has raised a signal";
 		return false;
 	}
 	if (!slack_is_free(held->tid, &borrow->slack)) {
@@ -219,7 +237,8 @@ static int try_thread(void *context)
 		return ret;
 	hold_interrupt(held);
 	ret = await_stop(attempt, &began);
-	attempt->stopped = !ret && held->state == HELD_STOPPED && !in_rseq(held);
+	attempt->stopped = !ret && held->state == HELD_STOPPED && !held->dispatches && !in_rseq(held);
+	attempt->borrow->dispatches |= !ret && held->dispatches;
 	if (attempt->stopped) {
 		copy_thread(attempt);
 		if (attempt->tid == attempt->borrow->pid) {
@@ -388,7 +407,8 @@ int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_di
 	borrow->spare_until_ns = now_ns() + ATTACH_TRANSFERS_NS;
 	while (!sent && proc_alive(borrow->pid)) {
 		sent = try_all(borrow, until, bytes);
-		if (sent || now_ns() > until || (borrow->gives_up && borrow->gives_up(borrow->gives_up_context)))
+		if (sent || borrow->dispatches || now_ns() > until ||
+		    (borrow->gives_up && borrow->gives_up(borrow->gives_up_context)))
 			break;
 		nanosleep(&pause, NULL);
 		if (pause.tv_nsec < 20000000)
@@ -397,6 +417,11 @@ int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_di
 	free(bytes);
 	if (sent)
 		return 0;
+	if (borrow->dispatches)
+		return calltap_diag_set(diag, -EPERM,
+					"process %d answers system calls itself (syscall user dispatch), and would get "
+					"the agent's; start it under 'calltap record', which comes before that",
+					(int)borrow->pid);
 	if (!proc_alive(borrow->pid))
 		return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)borrow->pid);
 	return calltap_diag_set(diag, -EAGAIN,

@@ -22,9 +22,10 @@ struct borrow {
 	struct native_errand errand;
 	uint64_t main_thread; /* thread pointer of the initial thread */
 	bool main_known;
-	size_t others; /* threads tried so far that waited for no event */
-	pid_t tid;     /* the borrowed thread; the tool reads and writes memory by it */
-	bool in_time;  /* the thread was told to go on while it surely waited for that */
+	bool dispatches; /* a thread's system calls may be the program's own to answer */
+	size_t others;	 /* threads tried so far that waited for no event */
+	pid_t tid;	 /* the borrowed thread; the tool reads and writes memory by it */
+	bool in_time;	 /* the thread was told to go on while it surely waited for that */
 	uint64_t stop_ns;
 	uint64_t spare_until_ns; /* threads in a transfer are not stopped before */
 	uint32_t cut_short;	 /* transfers that ended early because they were, after that */

@@ -22,6 +22,12 @@
 #define REST_NS	    50000u
 #define REST_MAX_NS 2000000u
 
+/* ptrace()'s PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, since Linux 6.4, and what it answers. */
+#define GET_DISPATCH_CONFIG 0x4211
+struct dispatch_config {
+	uint64_t mode, selector, offset, size;
+};
+
 int hold_seize(struct held *held, pid_t tid)
 {
 	memset(held, 0, sizeof(*held));
@@ -46,6 +52,13 @@ int hold_begin(struct held *held, pid_t tid)
 	return ret;
 }
 
+static bool dispatches(pid_t tid)
+{
+	struct dispatch_config config = {0, 0, 0, 0};
+
+	return !ptrace((enum __ptrace_request)GET_DISPATCH_CONFIG, tid, (void *)sizeof(config), &config) && config.mode;
+}
+
 static void read_registers(struct held *held)
 {
 	struct iovec registers = {&held->regs, sizeof(held->regs)};
@@ -57,6 +70,7 @@ static void read_registers(struct held *held)
 	}
 	held->state = HELD_STOPPED;
 	held->cut_short = native_call_cut_short(&held->regs);
+	held->dispatches = dispatches(held->tid);
 	mended = held->regs;
 	registers.iov_base = &mended;
 	if (!(held->is_caught ? native_call_reopen(&mended) : native_call_mend(&mended)) ||

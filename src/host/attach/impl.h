@@ -126,6 +126,7 @@ struct held {
 	bool cut_short;	     /* the stop has ended a transfer that had moved a part (native_call_cut_short()) */
 	bool is_caught;	     /* it waits in open() of the tool's own tree, and is to make that call again */
 	bool reopens;	     /* it will (native_call_reopen()) */
+	bool dispatches;     /* its system calls may be the program's own to answer (syscall user dispatch) */
 	struct native_regs regs;
 	uint64_t asleep_pc, asleep_sp;
 };

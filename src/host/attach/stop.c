@@ -230,6 +230,7 @@ static void describe_thread(const struct held *held, struct attach_thread *threa
 	thread->pc = native_pc(&held->regs);
 	thread->sp = native_sp(&held->regs);
 	thread->thread_pointer = native_thread_pointer(&held->regs);
+	thread->dispatches = held->dispatches;
 }
 
 static int describe_all(struct attach_stop *stop)

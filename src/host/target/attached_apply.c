@@ -262,8 +262,8 @@ static int try_once(struct session *session, struct target *target, struct look 
 	if (attach_is_sandboxed(stop)) {
 		target_diagnose(
 			session, target,
-			"process %d has shut itself into a seccomp sandbox meanwhile, which may end it for what "
-			"the agent does; %s",
+			"process %d has shut itself into a sandbox meanwhile (seccomp, or user dispatch of system "
+			"calls), which may end it for what the agent does; %s",
 			(int)target->pid,
 			look->later ? "functions that were chosen since are not traced" : "it runs on untraced");
 		ret = -EPERM;
