@@ -130,6 +130,17 @@ static bool put_back(struct made *made, const char *path, char *const *environme
 	       exec_file_opens(agent_path());
 }
 
+/* True if the environment asks for the agent, and the program cannot have it: then the one below is to be handed on. */
+static bool is_hidden(const char *path, char *const *environment, struct exec_preload *found)
+{
+	return may_put_back() && exec_hidden_find(environment, agent_path(), path, found);
+}
+
+/* The environment without the agent, in the calling function's frame: it is wanted until that returns. */
+#define WITHOUT(environment, found)                                                                                    \
+	exec_hidden_without(environment, agent_path(), found, __builtin_alloca(((found)->count + 1) * sizeof(char *)), \
+			    __builtin_alloca((found)->length + 1))
+
 /* libc looks for programs in the folders of its own environment's PATH. */
 static const char *search_path(void)
 {
@@ -201,11 +212,14 @@ static int come_back(enum exec_hold hold, int ret)
  */
 int execve(const char *path, char *const *arguments, char *const *environment)
 {
+	struct exec_preload found;
 	struct made made;
 	enum exec_hold hold;
 
 	if (!agent.next_execve)
 		return -1;
+	if (is_hidden(path, environment, &found))
+		return agent.next_execve(path, arguments, WITHOUT(environment, &found));
 	if (put_back(&made, path, environment))
 		(void)agent.next_execve(path, arguments, made.list);
 	hold = ask(path, false);
@@ -214,11 +228,14 @@ int execve(const char *path, char *const *arguments, char *const *environment)
 
 int execv(const char *path, char *const *arguments)
 {
+	struct exec_preload found;
 	struct made made;
 	enum exec_hold hold;
 
 	if (!agent.next_execv)
 		return -1;
+	if (agent.next_execve && &environ && is_hidden(path, environ, &found))
+		return agent.next_execve(path, arguments, WITHOUT(environ, &found));
 	if (agent.next_execve && &environ && put_back(&made, path, environ))
 		(void)agent.next_execve(path, arguments, made.list);
 	hold = ask(path, false);
@@ -227,14 +244,17 @@ int execv(const char *path, char *const *arguments)
 
 int execvpe(const char *file, char *const *arguments, char *const *environment)
 {
-	char found[PATH_BYTES];
+	char there[PATH_BYTES];
+	struct exec_preload found;
 	const char *path;
 	struct made made;
 	enum exec_hold hold;
 
 	if (!agent.next_execvpe)
 		return -1;
-	path = find(found, file);
+	path = find(there, file);
+	if (is_hidden(path, environment, &found))
+		return agent.next_execvpe(file, arguments, WITHOUT(environment, &found));
 	if (path && put_back(&made, path, environment))
 		(void)agent.next_execvpe(file, arguments, made.list);
 	hold = ask(path, false);
@@ -243,14 +263,17 @@ int execvpe(const char *file, char *const *arguments, char *const *environment)
 
 int execvp(const char *file, char *const *arguments)
 {
-	char found[PATH_BYTES];
+	char there[PATH_BYTES];
+	struct exec_preload found;
 	const char *path;
 	struct made made;
 	enum exec_hold hold;
 
 	if (!agent.next_execvp)
 		return -1;
-	path = find(found, file);
+	path = find(there, file);
+	if (agent.next_execvpe && &environ && is_hidden(path, environ, &found))
+		return agent.next_execvpe(file, arguments, WITHOUT(environ, &found));
 	if (path && agent.next_execvpe && &environ && put_back(&made, path, environ))
 		(void)agent.next_execvpe(file, arguments, made.list);
 	hold = ask(path, false);
@@ -338,12 +361,15 @@ static bool may_move(const void *actions, const char *path)
 int posix_spawn(int *pid, const char *path, const void *actions, const void *attributes, char *const *arguments,
 		char *const *environment)
 {
+	struct exec_preload found;
 	struct made made;
 	int error = SPAWN_E2BIG;
 	enum exec_hold hold;
 
 	if (!agent.next_spawn)
 		return SPAWN_ENOSYS;
+	if (is_hidden(may_move(actions, path) ? NULL : path, environment, &found))
+		return agent.next_spawn(pid, path, actions, attributes, arguments, WITHOUT(environment, &found));
 	if ((!actions || *path == '/') && put_back(&made, path, environment))
 		error = agent.next_spawn(pid, path, actions, attributes, arguments, made.list);
 	if (error != SPAWN_E2BIG)
@@ -355,7 +381,8 @@ int posix_spawn(int *pid, const char *path, const void *actions, const void *att
 int posix_spawnp(int *pid, const char *file, const void *actions, const void *attributes, char *const *arguments,
 		 char *const *environment)
 {
-	char found[PATH_BYTES];
+	char there[PATH_BYTES];
+	struct exec_preload found;
 	int error = SPAWN_E2BIG;
 	const char *path;
 	struct made made;
@@ -363,7 +390,9 @@ int posix_spawnp(int *pid, const char *file, const void *actions, const void *at
 
 	if (!agent.next_spawnp)
 		return SPAWN_ENOSYS;
-	path = find(found, file);
+	path = find(there, file);
+	if (is_hidden(may_move(actions, file) ? NULL : path, environment, &found))
+		return agent.next_spawnp(pid, file, actions, attributes, arguments, WITHOUT(environment, &found));
 	if (path && !may_move(actions, file) && put_back(&made, path, environment))
 		error = agent.next_spawnp(pid, file, actions, attributes, arguments, made.list);
 	if (error != SPAWN_E2BIG)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define EXEC_OWN      4u   /* variables that the agent puts back */
 #define EXEC_TEXT_MAX 640u /* bytes of one: its own path is the longest */
@@ -26,6 +27,8 @@ enum exec_kind {
 
 /* exec_file.c: what program the file is, or is a script for.  Opens the file for a moment. */
 enum exec_kind exec_file_kind(const char *path);
+/* The file is a 32-bit program, no script. */
+bool exec_file_is_narrow(const char *path);
 /* The file can be opened for reading. */
 bool exec_file_opens(const char *path);
 
@@ -43,6 +46,26 @@ enum exec_hold {
  */
 enum exec_hold exec_static_ask(const char *path, bool spawns);
 void exec_static_over(enum exec_hold hold, bool runs);
+
+/* Where an environment asks for the agent, though the program cannot have it. */
+struct exec_preload {
+	uint32_t why;  /* CALLTAP_NOTE_* */
+	size_t count;  /* variables */
+	size_t at;     /* the one that asks */
+	size_t length; /* its bytes */
+};
+
+/*
+ * exec_hidden.c: the environment asks for the agent, by the path `own`, though that cannot be seen from here, or the
+ * program is a 32-bit one.  program: its path, or NULL where that is not known.
+ */
+bool exec_hidden_find(char *const *environment, const char *own, const char *program, struct exec_preload *found);
+/*
+ * The environment without the agent, for a program that is executed now: in `list`, with room for as many variables and
+ * a NULL, and `text`, with room for the one that asks and its NUL.  Returns the list.
+ */
+char *const *exec_hidden_without(char *const *environment, const char *path, const struct exec_preload *found,
+				 char **list, char *text);
 
 /* exec.c: note the agent's variables, whose values the environment has. */
 void exec_variables_note(const char *session, const char *filters);

@@ -232,3 +232,18 @@ bool exec_file_opens(const char *path)
 	sys_close((int)fd);
 	return true;
 }
+
+bool exec_file_is_narrow(const char *path)
+{
+	struct stat file;
+	int fd = open_program(path, &file);
+	unsigned char ident[EI_CLASS + 1];
+	bool narrow;
+
+	if (fd < 0)
+		return false;
+	narrow = read_at(fd, ident, sizeof(ident), 0) && !memcmp(ident, ELFMAG, SELFMAG) &&
+		 ident[EI_CLASS] == ELFCLASS32;
+	sys_close(fd);
+	return narrow;
+}

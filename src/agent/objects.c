@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include <calltap/abi/movers.h>
 #include <agent/agent.h>
 #include <agent/libc.h>
 #include <base/mem.h>
@@ -313,17 +314,11 @@ static bool traces_frames(void)
 /* Has an object come that copies parts of stacks away and back?  Several frames would have one word of the mirror. */
 static bool has_mover(void)
 {
-	static const char greenlet[] = "_greenlet.";
 	uint32_t n = 0;
 
-	for (struct link_map *map = agent.loader->r_map; map && n++ < OBJECTS_MAX; map = map->l_next) {
-		const char *name = map->l_name ? map->l_name : "";
-
-		for (const char *at = name; *at; at++)
-			name = *at == '/' ? at + 1 : name;
-		if (base_strlen(name) > sizeof(greenlet) - 1 && !memcmp(name, greenlet, sizeof(greenlet) - 1))
+	for (struct link_map *map = agent.loader->r_map; map && n++ < OBJECTS_MAX; map = map->l_next)
+		if (map->l_name && calltap_mover(map->l_name))
 			return true;
-	}
 	return false;
 }
 

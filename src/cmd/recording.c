@@ -755,12 +755,29 @@ static void tell_untraced(const struct record_result *result)
 		fprintf(stderr, "calltap: a smaller buffer (-b) leaves room for more threads\n");
 }
 
+/* Processes that copy parts of their stacks: by a library that is known, or unforeseen. */
+static void tell_copies(const struct record_result *result)
+{
+	if (result->moves)
+		fprintf(stderr,
+			"calltap: %u %s parts of stacks away and back (as greenlet does, and Ruby's callcc), and %s "
+			"recorded up to there only; -p function records the calls of all\n",
+			result->moves, counted(result->moves, "process copies", "processes copy"),
+			counted(result->moves, "is", "are"));
+	if (result->copied)
+		fprintf(stderr,
+			"calltap: in %u %s a call whose caller was not known any more, and no program survives that: "
+			"parts of the stack were copied away and back; -p function does no harm to such a program\n",
+			result->copied, counted(result->copied, "process returned", "processes returned"));
+}
+
 static void tell_shut_in(const struct record_result *result)
 {
 	if (result->shut_in)
 		fprintf(stderr,
-			"calltap: %u %s in (seccomp) where system calls that tracing makes are "
-			"forbidden; new threads, stacks, forked children and libraries after that are not in the "
+			"calltap: %u %s in (seccomp, or user dispatch of system calls) where system calls that tracing "
+			"makes are forbidden; new threads, stacks, forked children and libraries after that are not in "
+			"the "
 			"trace\n",
 			result->shut_in, counted(result->shut_in, "process shut itself", "processes shut themselves"));
 	if (result->stopped)
@@ -792,6 +809,22 @@ static void tell_idle(const struct record_result *result)
 		(int)result->idle_pid, result->idle_in > 1 ? ", and the same for the others," : "");
 }
 
+/* Programs that were executed, and run without the agent. */
+static void tell_executed(const struct record_result *result)
+{
+	if (result->executed)
+		fprintf(stderr, "calltap: %u %s executed in a sandbox (seccomp), where the agent stays out\n",
+			result->executed, counted(result->executed, "program was", "programs were"));
+	if (result->hidden)
+		fprintf(stderr,
+			"calltap: %u %s programs where the agent's file cannot be seen (another root, or something "
+			"mounted over it): these are not in the trace; have that file there, too, or attach to them\n",
+			result->hidden, counted(result->hidden, "process executed", "processes executed"));
+	if (result->narrow)
+		fprintf(stderr, "calltap: %u %s 32-bit programs: these are not in the trace\n", result->narrow,
+			counted(result->narrow, "process executed", "processes executed"));
+}
+
 void recording_tell_losses(const struct record_result *result)
 {
 	recording_tell_cut_short(result->cut_short);
@@ -804,16 +837,9 @@ void recording_tell_losses(const struct record_result *result)
 	tell_unread(result);
 	tell_relatives(result);
 	tell_untraced(result);
-	if (result->moves)
-		fprintf(stderr,
-			"calltap: %u %s parts of stacks away and back (greenlet), and %s recorded up to there only; "
-			"-p function records the calls of all\n",
-			result->moves, counted(result->moves, "process copies", "processes copy"),
-			counted(result->moves, "is", "are"));
+	tell_copies(result);
 	tell_shut_in(result);
-	if (result->executed)
-		fprintf(stderr, "calltap: %u %s executed in a sandbox (seccomp), where the agent stays out\n",
-			result->executed, counted(result->executed, "program was", "programs were"));
+	tell_executed(result);
 	if (result->spaces)
 		fprintf(stderr,
 			"calltap: libraries that dlmopen() loaded into name spaces of their own are not traced\n");

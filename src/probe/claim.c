@@ -215,13 +215,12 @@ static bool waits_for_ring(const struct calltap_ring *ring)
 	return ring->mode == CALLTAP_MODE_BLOCK || ring->mode == CALLTAP_MODE_PROFILE;
 }
 
-/* Tell the tool why calls are missing. */
-static void note(uint32_t bit)
+void probe_note(uint32_t bit)
 {
 	struct calltap_arena *first = probe_context.wiped->sets[0].arenas[0];
 
 	if (first)
-		__atomic_fetch_or(&first->notes, bit, __ATOMIC_RELAXED); /* read when the process has ended */
+		__atomic_fetch_or(&first->notes, bit, __ATOMIC_RELAXED);
 }
 
 /* Signals are blocked. */
@@ -235,7 +234,7 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 
 	/* vfork's child runs on its parent's thread block: a ring it took would be claimed under an id that ends. */
 	if ((uint32_t)sys_getpid() != probe_context.wiped->pid) {
-		note(CALLTAP_NOTE_VFORK);
+		probe_note(CALLTAP_NOTE_VFORK);
 		return false;
 	}
 	if (tid <= 0 || !arch_block_has_id(thread, tid))

@@ -383,6 +383,8 @@ static void pop_frame(struct probe_thread *thread, uint64_t slot, uint64_t *ret)
 	struct probe_stack *stack = thread->stack;
 
 	*ret = *arch_mirror(slot);
+	if (!*ret)
+		probe_note(CALLTAP_NOTE_COPIED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or *ret when that is 0 */
 	*arch_mirror(slot) = 0;
 	frames_filters_end(thread, slot);

@@ -253,6 +253,8 @@ bool probe_set_attach(struct probe_thread *thread, unsigned set);
 void probe_move_on(unsigned set, struct ring_writer *writer);
 /* Count a call that gets no place in the set's rings: the tool tells the user, so that nothing is left out silently. */
 void probe_count_untraced(unsigned set);
+/* Tell the tool a fact about the process, CALLTAP_NOTE_*: it is read when the process has ended. */
+void probe_note(uint32_t bit);
 /* False: the thread has lost records and would lose this one, too. */
 bool probe_has_room(const struct probe_thread *thread);
 /*

@@ -62,6 +62,8 @@ static inline void usual_push(struct probe_stack *stack, uint64_t slot, uint64_t
 static inline void usual_pop(struct probe_stack *stack, uint64_t slot, uint64_t link, uint64_t *ret)
 {
 	*ret = *arch_mirror(slot);
+	if (!*ret)
+		probe_note(CALLTAP_NOTE_COPIED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or this when that is 0 */
 	*arch_mirror(slot) = 0;
 	probe_stack_set_top(stack, frames_outer(stack, slot, link));

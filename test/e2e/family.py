@@ -1,7 +1,9 @@
 """Processes beside those that are recorded: they are not in the trace, and that is told."""
+import os
 import re
+import shutil
 
-from harness import expect
+from harness import Skip, expect
 from steering import Program
 
 
@@ -77,8 +79,65 @@ def handed_on(case):
     expect(len(case.trace().processes) == 4, f"processes: {case.trace().processes}")
 
 
+def own_root(case, *programs):
+    """A folder with these programs of the system's, and their libraries, which nothing else can be seen from."""
+    root = os.path.join(case.folder, "root")
+    for program in programs:
+        for path in [program, *re.findall(r"(/\S+) \(0x", case.run(["ldd", program]).stdout)]:
+            os.makedirs(root + os.path.dirname(path), exist_ok=True)
+            shutil.copy(path, root + path)
+    return root
+
+
+def elsewhere(case):
+    """Programs that are executed in another root, where the agent's file is not: they run as ever, and that is told."""
+    case.need_native("programs as distributed")
+    if os.geteuid():
+        raise Skip("only root can change the root")
+    root = own_root(case, "/bin/sh", "/bin/echo")
+    command = ["chroot", root, "/bin/sh", "-c", "/bin/echo one; /bin/echo two; exit 7"]
+    plain = case.run(command)
+    expect(plain.status == 7 and plain.stdout == "one\ntwo\n", f"plain: {plain.status} {plain.stdout!r} {plain.stderr!r}")
+    library = case.program("library.c")
+    for before in ([], ["env", f"LD_PRELOAD={library}"]):  # which the new root has neither
+        wanted = case.run([*before, *command])
+        outcome = case.record([*before, *command], ["--allow-no-sites"], log=False)
+        case.same_outcome(wanted, outcome)
+        expect("programs where the agent's file cannot be seen" in outcome.stderr or before, f"it said {outcome.stderr!r}")
+
+
+NARROW = """
+	.globl	_start
+_start:	movl	$1, %eax
+	movl	$7, %ebx
+	int	$0x80
+"""
+
+
+def narrow(case):
+    """A 32-bit program: untraced, and told."""
+    case.need_native("a program of this CPU's other kind")
+    if case.cpu.name != "x86_64":
+        raise Skip("this CPU's assembler makes 64-bit programs alone")
+    source, program = os.path.join(case.folder, "narrow.s"), os.path.join(case.folder, "narrow")
+    with open(source, "w", encoding="ascii") as file:
+        file.write(NARROW)
+    for command in (["as", "--32", "-o", program + ".o", source], ["ld", "-m", "elf_i386", "-o", program, program + ".o"]):
+        done = case.run(command)
+        expect(done.status == 0, f"{command}: {done.stderr}")
+    command = ["sh", "-c", '"$0"; echo $?; env "$0"; echo $?', program]
+    plain = case.run(command)
+    if plain.stdout != "7\n7\n":
+        raise Skip("the kernel runs no 32-bit programs")
+    outcome = case.record(command, ["--allow-no-sites"], log=False)
+    case.same_outcome(plain, outcome)
+    expect("2 processes executed 32-bit programs" in outcome.stderr, f"it said {outcome.stderr!r}")
+
+
 CASES = {}
 SINGLE = {
+    "family-elsewhere": elsewhere,
+    "family-narrow": narrow,
     "family-attached-children": children,
     "family-attached-child": one_child,
     "family-attached-alone": no_children,

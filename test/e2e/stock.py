@@ -549,6 +549,42 @@ def moved(*options):
     return test
 
 
+RUBY = """
+require "continuation"
+continuations = []
+times = 0
+found = [1].map { callcc { |one| continuations << one; 0 } }
+times += 1
+continuations[0].call(times) if times < 5
+puts found
+"""
+
+
+def moved_ruby(case):
+    """Ruby's callcc() comes with a library, which is told."""
+    case.need_native("a stock Ruby")
+    if not os.path.exists("/usr/bin/ruby"):
+        raise Skip("ruby is not installed")
+    path = os.path.join(case.folder, "moving.rb")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(RUBY)
+    plain = case.run(["/usr/bin/ruby", path])
+    done = case.run([case.tool, "record", "-o", case.trace_path, "-l", "libruby*:*", "--", "/usr/bin/ruby", path])
+    expect((done.status, done.stdout) == (plain.status, plain.stdout), f"{done.status}: {done.stdout} {done.stderr}")
+    expect("copies parts of stacks" in done.stderr, f"it says {done.stderr!r}")
+    expect(case.trace().called(), "nothing was recorded before")
+
+
+def copied(case):
+    """Of a program that copies its stack by its own means it is told why it ended; its calls alone do it no harm."""
+    program = case.program("copies.c")
+    plain = case.run([program])
+    expect(plain.status == 3 and plain.stdout.count("\n") == 6, f"{plain.status}: {plain.stdout}")
+    case.same_outcome(plain, case.record([program], ["-p", "function"], log=False))
+    done = case.record([program], log=False)
+    expect(done.status == 128 + signal.SIGSEGV and "caller was not known any more" in done.stderr, f"{done.status}: {done.stderr}")
+
+
 def moved_attached(case):
     """Attach refuses such a program, and records calls alone."""
     output, process = start(case, [*moving_python(case), "20"])
@@ -669,6 +705,8 @@ SINGLE = {
     "stock-moves-stacks-everything": moved("-l", "*:*"),
     "stock-moves-stacks-functions": moved("-p", "function"),
     "stock-moves-stacks-attached": moved_attached,
+    "stock-moves-stacks-ruby": moved_ruby,
+    "stock-moves-stacks-unforeseen": native(copied),
     **{f"stock-{test.__name__}": native(test)
        for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached, named, unasked, filters)},
 }

@@ -97,15 +97,18 @@ struct calltap_ring {
 };
 
 /* Facts about the process, for the tool to know or to tell. */
-#define CALLTAP_NOTE_ALONE	 1u   /* the connection's end is not the process' end; cleared by the tool */
-#define CALLTAP_NOTE_QUIET	 2u   /* a sandbox: probes make no system call, so new stacks cannot be traced */
-#define CALLTAP_NOTE_NO_CHILDREN 4u   /* a sandbox: forked children are not followed */
-#define CALLTAP_NOTE_END	 8u   /* recording ended: a thread may not read the clock any more */
-#define CALLTAP_NOTE_FILTER	 32u  /* a sandbox of whatever kind: programs that it executes stay untraced */
-#define CALLTAP_NOTE_BROKEN	 64u  /* the agent gave up, and may not have been able to say so */
-#define CALLTAP_NOTE_SPACES	 16u  /* dlmopen: objects in another name space, which are not traced */
-#define CALLTAP_NOTE_MOVES	 256u /* recording ended: an object came that copies parts of stacks away and back */
-#define CALLTAP_NOTE_VFORK	 512u /* a vfork child made the first call of its parent's thread: it took no ring */
+#define CALLTAP_NOTE_ALONE	 1u    /* the connection's end is not the process' end; cleared by the tool */
+#define CALLTAP_NOTE_QUIET	 2u    /* a sandbox: probes make no system call, so new stacks cannot be traced */
+#define CALLTAP_NOTE_NO_CHILDREN 4u    /* a sandbox: forked children are not followed */
+#define CALLTAP_NOTE_END	 8u    /* recording ended: a thread may not read the clock any more */
+#define CALLTAP_NOTE_FILTER	 32u   /* a sandbox of whatever kind: programs that it executes stay untraced */
+#define CALLTAP_NOTE_BROKEN	 64u   /* the agent gave up, and may not have been able to say so */
+#define CALLTAP_NOTE_SPACES	 16u   /* dlmopen: objects in another name space, which are not traced */
+#define CALLTAP_NOTE_MOVES	 256u  /* recording ended: an object came that copies parts of stacks away and back */
+#define CALLTAP_NOTE_VFORK	 512u  /* a vfork child made the first call of its parent's thread: it took no ring */
+#define CALLTAP_NOTE_COPIED	 1024u /* a call returned whose caller is not known any more, which ends the process */
+#define CALLTAP_NOTE_HIDDEN	 2048u /* a program was executed where the agent's file cannot be seen */
+#define CALLTAP_NOTE_NARROW	 4096u /* a 32-bit program was executed */
 /*
  * Set by the tool, before it ends the connection itself: it lives, and takes what the rings have.  An agent whose
  * connection ends without this note has lost its tool, and gives the rings' memory back.

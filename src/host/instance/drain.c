@@ -451,6 +451,9 @@ static void keep_notes(struct share *share)
 	else if (notes & SHUT_IN)
 		result->shut_in++;
 	result->vforked += (notes & CALLTAP_NOTE_VFORK) != 0;
+	result->copied += (notes & CALLTAP_NOTE_COPIED) != 0;
+	result->hidden += (notes & CALLTAP_NOTE_HIDDEN) != 0;
+	result->narrow += (notes & CALLTAP_NOTE_NARROW) != 0;
 	result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
 }
 

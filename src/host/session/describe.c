@@ -284,8 +284,8 @@ static int write_oddities(struct instance *instance, struct trace_writer *writer
 					counted(untraced, "call", "calls"));
 	if (!ret && result->moves)
 		ret = trace_writer_info(writer, "moves",
-					"%u %s parts of stacks (greenlet), and %s recorded up to there", result->moves,
-					counted(result->moves, "process copies", "processes copy"),
+					"%u %s parts of stacks (as greenlet does), and %s recorded up to there",
+					result->moves, counted(result->moves, "process copies", "processes copy"),
 					counted(result->moves, "is", "are"));
 	if (!ret && result->shut_in)
 		ret = trace_writer_info(writer, "sandbox", "%u %s in", result->shut_in,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <calltap/abi/movers.h>
 #include <host/counted.h>
 #include <host/elf/advice.h>
 #include <host/elf/imports.h>
@@ -42,7 +43,7 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 
 	/* The sanitizers' shared runtimes. */
 	found->asan |= strstr(path, "/libasan.so") != NULL;
-	found->moves |= strstr(path, "/_greenlet.") != NULL;
+	found->mover = found->mover ? found->mover : calltap_mover(path);
 	if (strstr(path, "/libtsan.so"))
 		found->greedy = "ThreadSanitizer";
 	ret = images_get(&image, &session->images, fd, path, library);
@@ -216,12 +217,11 @@ int found_check(const struct found *found, const struct session *session, const 
 			program);
 	if (!session->options->tracer->patches && !session->options->serves)
 		return 0;
-	if (found->moves && session->options->tracer->has_exit)
-		return calltap_diag_set(
-			diag, -ENODATA,
-			"%s uses greenlet, which copies parts of stacks away and back; its calls can be "
-			"recorded with -p function, their returns cannot",
-			program);
+	if (found->mover && session->options->tracer->has_exit)
+		return calltap_diag_set(diag, -ENODATA,
+					"%s uses %s, which copies parts of stacks away and back; its calls can be "
+					"recorded with -p function, their returns cannot",
+					program, found->mover);
 	if (found->greedy)
 		return calltap_diag_set(diag, -ENODATA,
 					"%s is built with %s, which leaves no memory for the tracer to keep return "

@@ -26,7 +26,7 @@ struct found {
 	size_t wanted;	    /* that the filters leave */
 	bool asan;	    /* a library is AddressSanitizer's shared runtime */
 	const char *greedy; /* the sanitizer that lays claim to all memory, if there is one */
-	bool moves;	    /* a library copies parts of stacks away and back */
+	const char *mover;  /* what copies parts of stacks away and back, or NULL: calltap_mover() */
 	char unread[200];   /* path of the first object whose file is gone, "" = there is none */
 };
 

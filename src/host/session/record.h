@@ -140,6 +140,9 @@ struct record_result {
 	uint32_t stopped;	/* processes that may not read the clock any more, and are recorded up to there */
 	uint32_t vforked;	/* processes in which a vfork child made a thread's first call, and was not recorded */
 	uint32_t moves;		/* processes that copy parts of their stacks, and are recorded up to there */
+	uint32_t copied;	/* processes that did so unforeseen, and returned to where no caller is known */
+	uint32_t hidden;	/* processes that executed programs where the agent's file cannot be seen */
+	uint32_t narrow;	/* processes that executed 32-bit programs */
 	uint32_t executed;	/* programs executed in a sandbox, where the agent stays out */
 	uint32_t spaces;	/* processes with objects in a name space of dlmopen() */
 	uint32_t strays;	/* processes that live on, and made no traced call while it was recorded */

@@ -1,0 +1,40 @@
+/*
+ * Libraries that copy parts of stacks away and back, by their files' names: what both sides know them by.
+ *
+ * Several frames would have one word of the mirror (doc/design/stacks.md), so a process is recorded until such a
+ * library comes, and the tool refuses to attach to one that has it.
+ */
+#ifndef CALLTAP_ABI_MOVERS_H
+#define CALLTAP_ABI_MOVERS_H
+
+#include <stddef.h>
+
+/* Does the text begin with this one? */
+static inline int calltap_begins_with(const char *text, const char *beginning)
+{
+	while (*beginning && *text == *beginning)
+		text++, beginning++;
+	return !*beginning;
+}
+
+/*
+ * What copies parts of stacks, by the path of a file of it: Python's greenlet, and what Ruby's callcc() comes with.
+ * Returns a name for messages that lives as long as the program, or NULL.
+ */
+static inline const char *calltap_mover(const char *path)
+{
+	int of_ruby = 0;
+
+	for (; *path; path++) {
+		if (*path != '/')
+			continue;
+		of_ruby |= calltap_begins_with(path, "/ruby/");
+		if (calltap_begins_with(path, "/_greenlet."))
+			return "greenlet";
+		if (of_ruby && calltap_begins_with(path, "/continuation.so"))
+			return "Ruby's callcc";
+	}
+	return NULL;
+}
+
+#endif
