@@ -557,6 +557,8 @@ long agent_syscall(long number, long a, long b, long c, long d, long e);
 extern long (*agent_next_syscall)(long number, long a, long b, long c, long d, long e, long f);
 void agent_contexts_init(void);
 void agent_exec_init(void);
+/* tasks.c: find the functions that tell of files. */
+void agent_tasks_init(void);
 /* x86_64/mcount.c, mcount.c: likewise the functions that code built with -pg calls. */
 void agent_mcount_init(void);
 /*

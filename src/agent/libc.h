@@ -28,6 +28,7 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
 /* libc's; NULL where no loader binds it. */
 extern char **environ __attribute__((weak));
+extern int *__errno_location(void) __attribute__((weak));
 
 /* Defined by the agent (agent.map), with libc's types but for pthread_t, an integer on every Linux libc. */
 AGENT_EXPORT int _dl_find_object(void *pc, struct dl_find_object *result);

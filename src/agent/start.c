@@ -190,6 +190,7 @@ void agent_fronts_init(void)
 	agent_calls_init();
 	agent_contexts_init();
 	agent_exec_init();
+	agent_tasks_init();
 	agent_mcount_init();
 	agent_marks_init();
 	agent_unwinder_look();

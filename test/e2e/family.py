@@ -134,10 +134,19 @@ def narrow(case):
     expect("2 processes executed 32-bit programs" in outcome.stderr, f"it said {outcome.stderr!r}")
 
 
+def tasks(case):
+    """Who counts its threads by the links of a folder of /proc counts its own."""
+    program = case.program("tasks.c")
+    plain = case.run([program])
+    for options in ([], ["-p", "nop"]):
+        case.same_outcome(plain, case.record([program], options, log=False))
+
+
 CASES = {}
 SINGLE = {
     "family-elsewhere": elsewhere,
     "family-narrow": narrow,
+    "family-tasks": tasks,
     "family-attached-children": children,
     "family-attached-child": one_child,
     "family-attached-alone": no_children,
