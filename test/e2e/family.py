@@ -134,6 +134,14 @@ def narrow(case):
     expect("2 processes executed 32-bit programs" in outcome.stderr, f"it said {outcome.stderr!r}")
 
 
+def again(case):
+    """A daemon, which the command has left, executes itself anew: it is recorded to its end."""
+    done = os.path.join(case.folder, "done")
+    outcome = case.record([case.program("again.c"), done], log=False)
+    expect(outcome.status == 0 and os.path.exists(done), f"{outcome.status}: {outcome.stderr!r}, it has ended: {os.path.exists(done)}")
+    expect(case.trace().called().get("call_anew") == 1000, f"recorded {case.trace().called()}")
+
+
 def tasks(case):
     """Who counts its threads by the links of a folder of /proc counts its own."""
     program = case.program("tasks.c")
@@ -146,6 +154,7 @@ CASES = {}
 SINGLE = {
     "family-elsewhere": elsewhere,
     "family-narrow": narrow,
+    "family-again": again,
     "family-tasks": tasks,
     "family-attached-children": children,
     "family-attached-child": one_child,

@@ -25,7 +25,8 @@
 
 #include "session.h"
 
-#define PATIENCE_NS 200000000u /* for a first call, after the last process that is followed has ended */
+#define PATIENCE_NS 200000000u	/* for a first call, after the last process that is followed has ended */
+#define EXECUTES_NS 2000000000u /* the same where one of them has executed a program, and runs on */
 #define ENVIRON_MAX (256u << 10)
 #define RELATED_MAX 1024u	/* processes that are looked at for forked children */
 #define CALL_MS	    5000	/* for a thread of a child that can be borrowed, as in an attach */
@@ -73,18 +74,38 @@ static bool is_known(const struct session *session, pid_t pid)
 	return false;
 }
 
-static uint32_t count_strays(const struct session *session)
+/*
+ * The agent of a process that was followed has left without a word: the process has ended, or has executed a program,
+ * whose agent has not called in yet.
+ */
+static bool may_execute(const struct session *session, pid_t pid)
+{
+	for (const struct target *target = session->targets; target; target = target->next)
+		if (target->pid == pid && target->greeted && (!target->ended || target->detaching || target->parted))
+			return false;
+	return is_known(session, pid);
+}
+
+/* *executed: one of them has executed a program (may_execute()). */
+static uint32_t count_strays(const struct session *session, bool *executed)
 {
 	char *environment = malloc(ENVIRON_MAX);
 	DIR *folder = environment ? opendir("/proc") : NULL;
 	const struct dirent *entry;
 	uint32_t count = 0;
 
-	while (folder && (entry = readdir(folder)))
-		count += isdigit((unsigned char)entry->d_name[0]) &&
-			 !is_known(session, (pid_t)strtol(entry->d_name, NULL, 10)) &&
-			 (is_of_session(session, entry->d_name, environment) ||
-			  (session->cleaned && strays_has_board(session, (pid_t)strtol(entry->d_name, NULL, 10))));
+	*executed = false;
+	while (folder && (entry = readdir(folder))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		bool executes = may_execute(session, pid);
+
+		if (!isdigit((unsigned char)entry->d_name[0]) || (is_known(session, pid) && !executes) ||
+		    !(is_of_session(session, entry->d_name, environment) ||
+		      (session->cleaned && strays_has_board(session, pid))))
+			continue;
+		*executed |= executes;
+		count++;
+	}
 	if (folder)
 		closedir(folder);
 	free(environment);
@@ -94,12 +115,13 @@ static uint32_t count_strays(const struct session *session)
 bool strays_may_come(struct session *session)
 {
 	uint64_t now = clock_now_ns();
+	bool executed;
 
-	session->result->strays = count_strays(session);
+	session->result->strays = count_strays(session, &executed);
 	if (!session->result->strays)
 		return false;
 	if (!session->ending.strays_until_ns)
-		session->ending.strays_until_ns = now + PATIENCE_NS;
+		session->ending.strays_until_ns = now + (executed ? EXECUTES_NS : PATIENCE_NS);
 	return now < session->ending.strays_until_ns;
 }
 
