@@ -488,9 +488,25 @@ static int await_answer(const struct borrow *borrow, struct calltap_attach *said
 	}
 }
 
+/* The process is in a root without a /proc, by which its loader is to find the file.  root: that root's path. */
+static bool is_without_proc(pid_t pid, char *root, size_t size)
+{
+	char path[64];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, "/proc/self/fd");
+	if (!access(path, F_OK))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	length = readlink(path, root, size - 1);
+	root[length < 0 ? 0 : length] = 0;
+	return length > 0;
+}
+
 static int explain_refusal(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
 {
 	int ret = let_go(borrow, diag);
+	char root[256];
 
 	if (ret)
 		return ret;
@@ -504,6 +520,12 @@ static int explain_refusal(const struct borrow *borrow, const struct calltap_att
 			"process %d could not map the agent near its code; raise its limit of memory, or "
 			"try again",
 			(int)borrow->pid);
+	if (is_without_proc(borrow->pid, root, sizeof(root)))
+		return calltap_diag_set(
+			diag, -ELIBACC,
+			"process %d sees no /proc, by which its loader finds %.160s; mount one where its "
+			"root is (mount -t proc proc %.200s/proc)",
+			(int)borrow->pid, borrow->what, strcmp(root, "/") ? root : "");
 	return calltap_diag_set(diag, -ELIBACC, "the loader of process %d does not take %.160s: %.250s",
 				(int)borrow->pid, borrow->what, said->error[0] ? said->error : "it does not say why");
 }

@@ -38,7 +38,7 @@ char *libraries_program(const char *path)
 int libraries_list(const char *file, char **argv, libraries_visitor *visit, void *ctx)
 {
 	posix_spawn_file_actions_t actions;
-	int pipe_fds[2], ret;
+	int pipe_fds[2], null, ret;
 	bool runs;
 	char line[4400];
 	FILE *list;
@@ -48,10 +48,16 @@ int libraries_list(const char *file, char **argv, libraries_visitor *visit, void
 		return -errno;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
-	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (null < 0) /* a container without devices */
+		posix_spawn_file_actions_addclose(&actions, STDERR_FILENO);
+	else
+		posix_spawn_file_actions_adddup2(&actions, null, STDERR_FILENO);
 	ret = -posix_spawn(&pid, file, &actions, NULL, argv, environ);
 	runs = !ret;
 	posix_spawn_file_actions_destroy(&actions);
+	if (null >= 0)
+		close(null);
 	close(pipe_fds[1]);
 	list = fdopen(pipe_fds[0], "r");
 	while (!ret && list && fgets(line, sizeof(line), list)) {
