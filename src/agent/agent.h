@@ -273,6 +273,11 @@ long agent_control_launch(void) __attribute__((warn_unused_result));
  * may make system calls.
  */
 bool agent_control_leave(enum agent_leave how, bool calls) __attribute__((warn_unused_result));
+/*
+ * Wait, bounded, until the control thread is in its conversation, or gone: not on its way there, or undoing what was
+ * done.  The program's thread.
+ */
+void agent_control_settle(void);
 /* After AGENT_AWAY: start another control thread, which takes up the conversation. */
 void agent_control_back(void);
 

@@ -17,7 +17,8 @@
 
 #define OLD_FD_MAX   4096
 #define LEFT_STEP_NS 1000000
-#define AWAY_TICKS   (1ul << 33) /* longest wait for the control thread's end: seconds */
+#define AWAY_TICKS                                                                                                     \
+	(1ul << 36) /* longest wait for the control thread, which may have much text to write: half a minute */
 #define AWAY_STEP_NS 1000000u
 
 /* Close the copies in the thread's new descriptor table, which would keep the program's pipes open. */
@@ -190,6 +191,19 @@ void agent_control_start(void)
 	agent_wait_ready(seen, agent.forked || agent.is_successor ? AGENT_CHILD_MS : AGENT_READY_MS);
 	if (__atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE) == seen)
 		count_unreached(); /* not ready in time: at least the process's first calls are missing */
+}
+
+void agent_control_settle(void)
+{
+	uint64_t start = arch_clock();
+	uint32_t tid;
+
+	/* A forked child that has started no control thread has its parent's words. */
+	if (!probe_context.wiped || !probe_context.wiped->served)
+		return;
+	while ((tid = __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE)) &&
+	       !__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) && arch_clock() - start < AWAY_TICKS)
+		sys_futex_wait(&agent.control_tid, tid, AWAY_STEP_NS);
 }
 
 bool agent_control_leave(enum agent_leave how, bool calls)

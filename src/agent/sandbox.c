@@ -79,6 +79,24 @@ static const struct call control_calls[] = {
 	{SYS_mmap, {0, 1 << 20, 1, MAP_PRIVATE | MAP_POPULATE, 3}},
 	{SYS_mprotect, {ANY, 4096, 5}},
 	{SYS_membarrier, {1 << 5}},
+	/* When it lets go of the process, or its tool has died, too: */
+	{SYS_process_vm_readv, {1000, ANY, 1, ANY, 1, 0}},
+	{SYS_process_vm_writev, {1000, ANY, 1, ANY, 1, 0}},
+	{SYS_rt_sigprocmask, {0, ANY, ANY, 8}},
+	{SYS_futex, {ANY, 0, 1, ANY}},
+	{SYS_futex, {ANY, 1, 0x7fffffff}},
+	{SYS_munmap, {ANY, 1 << 20}},
+	{SYS_madvise, {ANY, 4096, MADV_DONTNEED}},
+	{SYS_madvise, {ANY, 1 << 20, MADV_DONTDUMP}},
+	{SYS_mincore, {ANY, 4096, ANY}},
+	{SYS_fstat, {3, ANY}},
+	{SYS_fstatfs, {3, ANY}},
+	{SYS_nanosleep, {ANY, 0}},
+	{SYS_clock_gettime, {1, ANY}},
+	{SYS_gettid, {0}},
+	{SYS_getpid, {0}},
+	{SYS_tgkill, {1000, 1000, 0}},
+	{SYS_prlimit64, {0, 3, 0, ANY}},
 	{SYS_exit, {0}},
 	ARCH_CONTROL_CALL,
 };
@@ -242,8 +260,14 @@ static bool is_at_work(void)
 
 void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_threads)
 {
+	bool at_work = is_at_work();
+
 	*shut = (struct agent_shut){0};
-	if (!is_at_work())
+	if (all_threads && !probe_context.shared.quiet) {
+		agent_control_settle();
+		at_work = at_work && is_at_work();
+	}
+	if (!at_work)
 		return;
 	if (probe_context.shared.quiet) {
 		/*
@@ -268,8 +292,11 @@ void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_thr
 		be_frugal();
 	if (!shut->probe_calls)
 		be_quiet();
-	if (all_threads && !shut->control_calls)
+	if (all_threads && !shut->control_calls) {
 		shut->away = agent_control_leave(AGENT_AWAY, true);
+		if (!shut->away)
+			agent_control_settle(); /* its tool has died meanwhile */
+	}
 }
 
 void agent_shut_end(const struct agent_shut *shut, bool done)

@@ -117,13 +117,44 @@ def left_in_sandbox(case):
     expect(called.get("step", 0) >= STEPS and called.get("deep") == DEEP, f"the trace has {called}")
 
 
+def killed_in_sandbox(case):
+    """Its filter ends the program for what the agent does when its tool has died, or lets go: the agent's thread is gone before."""
+    case.need_feature("seccomp")
+    for number in (signal.SIGKILL, signal.SIGINT):
+        output, process = start(case, case.record_command([case.program("shut.c")], ["--mode", "drop"]))
+        try:
+            pid = int(wait_for(output, "ready").split()[1])
+            os.kill(process.pid, number)
+            if number == signal.SIGINT:
+                os.kill(process.pid, signal.SIGQUIT)  # that one ends the recording, and not the program
+            finish(process)
+            # It is nobody's child now: it says by itself how it ends.
+            with open(f"/proc/{pid}/comm", encoding="ascii") as name:
+                expect(name.read() == "shut\n", "the program is another one")
+            os.kill(pid, signal.SIGTERM)
+            wait_for(output, "all was well")
+        finally:
+            stop(process)
+
+
+def children_in_sandboxes(case):
+    """The agent of a child that cannot reach its tool undoes what it can, before a filter forbids it that by death."""
+    case.need_native("namespaces of the program's own")
+    program = case.program("shut.c")
+    plain = case.run([program, "children", "30"])
+    if plain.status == 77:
+        raise Skip("there are no user namespaces, or filters, here")
+    for options in ([], ["-p", "nop"], ["-l", "*:*"]):
+        case.same_outcome(plain, case.record([program, "children", "30"], options, log=False))
+
+
 def executed(case):
     """A program executed in a sandbox runs without the agent, which the sandbox might not stand, and that is said."""
     case.need_feature("seccomp")
     outcome = case.same_as_plain([case.program("sandboxes.c"), "executes"], log=False)
     trace = case.trace()
     expect(trace.called().get("main") == 1 and "step" not in trace.called(), f"the trace has {trace.called()}")
-    expect("executed in a sandbox" in outcome.stderr and "executed" in trace.info, f"nothing is said: {outcome.stderr!r}")
+    expect("executed where the agent stays out" in outcome.stderr and "executed" in trace.info, f"nothing is said: {outcome.stderr!r}")
     case.readable()
 
 
@@ -486,6 +517,8 @@ SINGLE = {
     "syscall-by-number": by_number,
     "sandbox-executed": executed,
     "sandbox-left": left_in_sandbox,
+    "sandbox-tool-killed": killed_in_sandbox,
+    "sandbox-children": children_in_sandboxes,
     "sandbox-late": sandbox("prctl", "kill", ("-l", "step", "-l", "deep")),
     **{f"sandbox-{way}-{what}": sandbox(way, what)
        for way in ("prctl", "raw", "tsync") for what in ("kill", "errno", "generous", "allow")},

@@ -150,6 +150,19 @@ static uint32_t find_place(struct session *session, struct instance_wish *wish, 
 	return 0;
 }
 
+/* Do all processes that run have no agent's thread any more, which could be told? */
+static bool all_are_alone(const struct session *session)
+{
+	uint32_t alone = 0;
+
+	for (const struct target *target = session->targets; target; target = target->next) {
+		if (live_can_be_told(target))
+			return false;
+		alone += target->alone && !target->ended && !target->executed;
+	}
+	return alone;
+}
+
 /* All processes get to know the rows, if they do not. */
 static int tell_rows(struct session *session, struct calltap_diag *diag)
 {
@@ -171,8 +184,8 @@ static int tell_rows(struct session *session, struct calltap_diag *diag)
 	for (struct target *target = session->targets; target && !ret; target = target->next)
 		if (live_can_be_told(target))
 			ret = target->handled.error;
-	if (ret == -EPERM)
-		return calltap_diag_set(diag, ret,
+	if (ret == -EPERM || all_are_alone(session))
+		return calltap_diag_set(diag, -EPERM,
 					"a process has shut itself into a sandbox (seccomp) that forbids system calls "
 					"which further instances take; attach with other filters once this session has "
 					"ended");
