@@ -121,13 +121,20 @@ static int tell_unwinders(void)
 	return agent_send(&told, sizeof(told));
 }
 
+/*
+ * Heads, and with them what could not be written before the tool sent the file: sites and hooks of a recorder that went
+ * on without its tool, in a process that may not open its own mem file.
+ */
 static int restore_heads(void)
 {
-	const struct calltap_msg_heads_done done = {
-		.head = {CALLTAP_MSG_HEADS_DONE, sizeof(done)},
-		.left = agent_heads_restore(),
-	};
+	struct calltap_msg_heads_done done = {.head = {CALLTAP_MSG_HEADS_DONE, sizeof(done)}};
+	struct calltap_msg_detached detached;
 
+	if (agent.sites_count)
+		agent_sites_restore(&detached);
+	if (agent.dlhook_count)
+		agent_dlhook_remove();
+	done.left = agent_heads_restore();
 	return agent_send(&done, sizeof(done));
 }
 

@@ -16,8 +16,8 @@ SOON = 0.2  # seconds, in which all threads of the program are at what they do
 class Borrowed(Program):
     """test/prog/borrowed.c"""
 
-    def __init__(self, case, kind):  # pylint: disable=super-init-not-called
-        self.start(case, [case.program("borrowed.c"), kind])
+    def __init__(self, case, kind, sites=True):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("borrowed.c", sites=sites), kind])
 
 
 class Dispatches(Program):
@@ -119,6 +119,15 @@ def drops(case):
             finish(tool.process)
         cleared.cleared(case, program.pid)
         program.end()
+    for sites in (True, False):  # of a flight recorder, whose functions stay led when its tool dies
+        with Borrowed(case, "drops", sites=sites) as program:
+            with Tool(case, program, "-l", "call", "--mode", "overwrite", says=()) as tool:
+                time.sleep(SOON)
+                os.kill(tool.process.pid, signal.SIGKILL)
+                finish(tool.process)
+            expect(live.differing(program.pid), "nothing was led")
+            cleared.cleared(case, program.pid)
+            program.end()
 
 
 def unshares(case):
