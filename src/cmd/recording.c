@@ -685,6 +685,36 @@ static void tell_unread(const struct record_result *result)
 		result->unread_path, more);
 }
 
+/* "2 processes (sh, 17, ...) are not in the trace" */
+static void tell_first(const struct record_missing *missing)
+{
+	fprintf(stderr, "calltap: %u %s (%s, %d%s) %s not in the trace", missing->count,
+		counted(missing->count, "process", "processes"), missing->name, (int)missing->pid,
+		missing->count > 1 ? ", ..." : "", counted(missing->count, "is", "are"));
+}
+
+static void tell_missing(const struct record_result *result)
+{
+	const struct record_missing *strangers = &result->strangers;
+
+	if (strangers->count) {
+		tell_first(strangers);
+		fprintf(stderr,
+			", for %s started without the environment that brings the agent in; have LD_PRELOAD and "
+			"CALLTAP_SESSION handed on to %s, or attach to %s\n",
+			counted(strangers->count, "it was", "they were"), counted(strangers->count, "it", "them"),
+			counted(strangers->count, "it", "them"));
+	}
+	if (result->missed.count) {
+		tell_first(&result->missed);
+		fprintf(stderr,
+			": the loader leaves the agent out (set-uid, capabilities), or the agent cannot reach calltap "
+			"(in "
+			"another network namespace); attach to %s\n",
+			counted(result->missed.count, "it", "them"));
+	}
+}
+
 static void tell_relatives(const struct record_result *result)
 {
 	if (result->children)
@@ -701,14 +731,7 @@ static void tell_relatives(const struct record_result *result)
 			"calltap: %u forked %s learn of a change of what is recorded, which came after the fork: %s\n",
 			result->unheard, counted(result->unheard, "child did not", "children did not"),
 			result->unheard_why);
-	if (result->strangers)
-		fprintf(stderr,
-			"calltap: %u %s (%s, %d%s) %s not in the trace, for %s started without the environment that "
-			"brings the agent in; have LD_PRELOAD and CALLTAP_SESSION handed on to %s, or attach to %s\n",
-			result->strangers, counted(result->strangers, "process", "processes"), result->stranger_name,
-			(int)result->stranger, result->strangers > 1 ? ", ..." : "",
-			counted(result->strangers, "is", "are"), counted(result->strangers, "it was", "they were"),
-			counted(result->strangers, "it", "them"), counted(result->strangers, "it", "them"));
+	tell_missing(result);
 }
 
 /* "f (demo), g (libx.so) and 3 more" */
@@ -813,7 +836,10 @@ static void tell_idle(const struct record_result *result)
 static void tell_executed(const struct record_result *result)
 {
 	if (result->executed)
-		fprintf(stderr, "calltap: %u %s executed in a sandbox (seccomp), where the agent stays out\n",
+		fprintf(stderr,
+			"calltap: %u %s executed where the agent stays out (a seccomp sandbox), or cannot reach "
+			"calltap "
+			"(another network namespace)\n",
 			result->executed, counted(result->executed, "program was", "programs were"));
 	if (result->hidden)
 		fprintf(stderr,

@@ -134,6 +134,18 @@ def narrow(case):
     expect("2 processes executed 32-bit programs" in outcome.stderr, f"it said {outcome.stderr!r}")
 
 
+def missed(case):
+    """Programs whose agent cannot reach the tool, or whose loader leaves it out: those that run for a moment are told."""
+    case.need_native("looking at what a program executes")
+    if os.geteuid() or case.run(["unshare", "-n", "true"]).status:
+        raise Skip("only root can make a network namespace")
+    outcome = case.record(["sh", "-c", "unshare -n sleep 2; exit 7"], ["--allow-no-sites"], log=False)
+    expect(outcome.status == 7 and re.search(r"1 process \(sleep, \d+\) is not in the trace: .* another network namespace", outcome.stderr),
+           f"{outcome.status}: {outcome.stderr!r}")
+    outcome = case.record(["sh", "-c", "sleep 2; exit 7"], ["--allow-no-sites"], log=False)
+    expect(outcome.status == 7 and "not in the trace" not in outcome.stderr, f"{outcome.status}: {outcome.stderr!r}")
+
+
 def again(case):
     """A daemon, which the command has left, executes itself anew: it is recorded to its end."""
     done = os.path.join(case.folder, "done")
@@ -154,6 +166,7 @@ CASES = {}
 SINGLE = {
     "family-elsewhere": elsewhere,
     "family-narrow": narrow,
+    "family-missed": missed,
     "family-again": again,
     "family-tasks": tasks,
     "family-attached-children": children,

@@ -29,17 +29,20 @@
 #define ENVIRON_MAX   (256u << 10)
 #define ANCESTORS_MAX 64
 #define STRANGERS_MAX 4096u
+#define CALLS_IN_NS   1000000000u /* until which a program's agent has called in, if it ever does */
 
 struct relative {
 	pid_t pid, parent;
 	uint64_t began; /* ticks since the boot: with the pid it names a process for good */
 	uint64_t cpu;	/* ticks used */
 	char name[32];
+	uint64_t missed_ns; /* since when its agent is waited for; 0 = it is not */
 };
 
 struct family {
 	struct relative *members; /* sorted by pid */
 	size_t count;
+	struct family *missed;	  /* of a command: those whose agents are waited for, as of the last look */
 	uint64_t look_ns, gap_ns; /* when and after what time they are looked for again */
 	uint32_t seen;		  /* processes that the session had at the last look */
 };
@@ -64,7 +67,7 @@ static bool read_relative(const char *pid, struct relative *out)
 	    sscanf(end + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %llu", &parent,
 		   &user, &kernel, &began) != 4)
 		return false;
-	*out = (struct relative){(pid_t)strtol(pid, NULL, 10), parent, began, (uint64_t)user + kernel, ""};
+	*out = (struct relative){(pid_t)strtol(pid, NULL, 10), parent, began, (uint64_t)user + kernel, "", 0};
 	*end = 0;
 	for (size_t i = 0; name[1 + i] && i + 1 < sizeof(out->name); i++)
 		out->name[i] = name[1 + i] >= ' ' && name[1 + i] <= '~' ? name[1 + i] : '?';
@@ -115,7 +118,7 @@ static const struct relative *find_relative(const struct family *family, pid_t p
 /* A process that has called in; its agent is there (`followed`), or was. */
 struct known {
 	pid_t pid;
-	bool followed;
+	bool followed;	/* or has said why not */
 	uint64_t since; /* ticks since the boot: when its last agent called in */
 };
 
@@ -158,7 +161,8 @@ static bool read_known(struct knowns *known, const struct session *session)
 	count = 0;
 	for (const struct target *target = session->targets; target; target = target->next)
 		if (target->greeted)
-			known->list[count++] = (struct known){target->pid, !target->ended, ticks_at(target->since_ns)};
+			known->list[count++] = (struct known){target->pid, !target->ended || target->dormant,
+							      ticks_at(target->since_ns)};
 	qsort(known->list, count, sizeof(*known->list), by_known_pid);
 	for (size_t i = 0; i < count; i++) {
 		struct known *last = kept ? &known->list[kept - 1] : NULL;
@@ -301,34 +305,51 @@ static bool has_environment(pid_t pid)
 	return at && strtoull(at, NULL, 10);
 }
 
-/* The environment that the process was started with is without us, and so is its memory. */
-static bool is_stranger(const struct session *session, pid_t pid, char *environment)
+/* It works for another user than we do, who are not root: by a set-uid program. */
+static bool has_other_rights(pid_t pid)
+{
+	unsigned real, effective;
+	char value[96];
+
+	return geteuid() && !proc_status(pid, "Uid", value, sizeof(value)) &&
+	       sscanf(value, "%u %u", &real, &effective) == 2 && effective != geteuid();
+}
+
+enum kinship {
+	KIN,	  /* has us, or had, or cannot be looked at */
+	STRANGER, /* the environment that it was started with is without us, and so is its memory */
+	MISSED,	  /* the environment asks for us, and the memory is without the session's board */
+};
+
+static enum kinship kinship_of(const struct session *session, pid_t pid, char *environment)
 {
 	char path[64], wanted[sizeof(session->endpoint.name) + 32];
+	bool asks, stack = false, agent = false, board = false;
 	struct space space;
-	bool without = false;
 	ssize_t got;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false; /* another user's, or gone */
+		return errno == EACCES && has_other_rights(pid) ? MISSED : KIN;
 	got = read(fd, environment, ENVIRON_MAX);
 	close(fd);
 	snprintf(wanted, sizeof(wanted), "%s=%s", CALLTAP_ENV_SESSION, session->endpoint.name);
-	if (got < 0 || (memmem(environment, (size_t)got, wanted, strlen(wanted)) &&
-			memmem(environment, (size_t)got, "calltap-agent", strlen("calltap-agent"))))
-		return false;
+	asks = got > 0 && memmem(environment, (size_t)got, wanted, strlen(wanted)) &&
+	       memmem(environment, (size_t)got, "calltap-agent", strlen("calltap-agent"));
 	/* A forked child may have written over it; one that is about to end, or to begin, has no memory. */
-	if (space_read(&space, pid))
-		return false;
-	for (size_t i = 0; i < space.count; i++)
-		without |= !strcmp(space.maps[i].path, "[stack]");
-	for (size_t i = 0; i < space.count; i++)
-		without = without && !strstr(space.maps[i].path, "libcalltap-agent");
+	if (got < 0 || space_read(&space, pid))
+		return KIN;
+	for (size_t i = 0; i < space.count; i++) {
+		stack |= !strcmp(space.maps[i].path, "[stack]");
+		agent |= strstr(space.maps[i].path, "libcalltap-agent") != NULL;
+		board |= strstr(space.maps[i].path, "/memfd:calltap-board") != NULL;
+	}
 	space_free(&space);
-	return without;
+	if (!stack || board || (agent && !asks))
+		return KIN;
+	return asks ? MISSED : STRANGER;
 }
 
 static bool is_noted(const struct family *strangers, const struct relative *member)
@@ -339,19 +360,46 @@ static bool is_noted(const struct family *strangers, const struct relative *memb
 	return false;
 }
 
-static void note_member(struct session *session, const struct relative *member)
+static void append(struct family *family, const struct relative *member)
 {
-	struct family *strangers = session->family;
-	struct relative *more = reallocarray(strangers->members, strangers->count + 1, sizeof(*more));
+	struct relative *more =
+		family->count == STRANGERS_MAX ? NULL : reallocarray(family->members, family->count + 1, sizeof(*more));
 
-	if (!more || strangers->count == STRANGERS_MAX)
+	if (!more)
 		return;
-	strangers->members = more;
-	more[strangers->count++] = *member;
-	if (!session->result->strangers++) {
-		session->result->stranger = member->pid;
-		snprintf(session->result->stranger_name, sizeof(session->result->stranger_name), "%s", member->name);
+	family->members = more;
+	more[family->count++] = *member;
+}
+
+static void note_member(struct session *session, const struct relative *member, struct record_missing *missing)
+{
+	uint32_t before = (uint32_t)session->family->count;
+
+	append(session->family, member);
+	if (session->family->count == before)
+		return;
+	if (!missing->count++) {
+		missing->pid = member->pid;
+		snprintf(missing->name, sizeof(missing->name), "%s", member->name);
 	}
+}
+
+/* Since when the process' agent is waited for, if it was at the last look, else now. */
+static uint64_t missed_since(const struct family *missed, const struct relative *member, uint64_t now)
+{
+	for (size_t i = 0; missed && i < missed->count; i++)
+		if (missed->members[i].pid == member->pid && missed->members[i].began == member->began)
+			return missed->members[i].missed_ns;
+	return now;
+}
+
+static void free_family(struct family *family)
+{
+	if (!family)
+		return;
+	free_family(family->missed);
+	free(family->members);
+	free(family);
 }
 
 static bool is_watched(const struct session *session)
@@ -390,11 +438,43 @@ static bool is_held(const struct session *session, uint64_t now)
 	return session->targets && !session->traced_ns && now - session->began_ns < LAST_LOOK_NS;
 }
 
+/* What was seen of a program that was just being executed says nothing. */
+static enum kinship kinship_now(const struct session *session, pid_t pid, char *environment)
+{
+	enum kinship first = kinship_of(session, pid, environment);
+
+	if (first == KIN || has_other_rights(pid)) /* of whom nothing more can be seen */
+		return first;
+	return has_environment(pid) && kinship_of(session, pid, environment) == first && has_environment(pid) ? first
+													      : KIN;
+}
+
+static void look_at(struct session *session, const struct relative *member, char *environment, struct family *missed,
+		    uint64_t now)
+{
+	struct relative late = *member;
+
+	switch (kinship_now(session, member->pid, environment)) {
+	case STRANGER:
+		note_member(session, member, &session->result->strangers);
+		return;
+	case MISSED:
+		late.missed_ns = missed_since(session->family->missed, member, now);
+		if (now - late.missed_ns > CALLS_IN_NS)
+			note_member(session, member, &session->result->missed);
+		else
+			append(missed, &late);
+		return;
+	default:
+		return;
+	}
+}
+
 void family_look(struct session *session)
 {
+	struct family all, *missed = NULL;
 	uint64_t now = clock_now_ns();
 	struct knowns known;
-	struct family all;
 	char *environment;
 
 	if (!is_watched(session) || now < session->family->look_ns)
@@ -405,22 +485,22 @@ void family_look(struct session *session)
 	}
 	set_next_look(session->family, session->process_count, now);
 	environment = malloc(ENVIRON_MAX);
+	missed = calloc(1, sizeof(*missed));
 	read_all(&all);
 	session_lock(session);
 	if (!read_known(&known, session))
 		all.count = 0;
-	for (size_t i = 0; environment && i < all.count; i++) {
+	for (size_t i = 0; environment && missed && i < all.count; i++) {
 		const struct relative *member = &all.members[i];
 		const struct known *met = find_known(&known, member);
 
 		if ((met || member->pid != session->command) && !(met && met->followed) &&
 		    !guests_has(session, member->pid) && is_of_family(session, &known, &all, member) &&
-		    !is_noted(session->family, member) && is_stranger(session, member->pid, environment) &&
-		    /* What was seen of a program that was just being executed says nothing. */
-		    has_environment(member->pid) && is_stranger(session, member->pid, environment) &&
-		    has_environment(member->pid))
-			note_member(session, member);
+		    !is_noted(session->family, member))
+			look_at(session, member, environment, missed, now);
 	}
+	free_family(session->family->missed);
+	session->family->missed = missed;
 	session_unlock(session);
 	free(all.members);
 	free(known.list);
@@ -429,8 +509,6 @@ void family_look(struct session *session)
 
 void family_end(struct session *session)
 {
-	if (session->family)
-		free(session->family->members);
-	free(session->family);
+	free_family(session->family);
 	session->family = NULL;
 }

@@ -128,6 +128,13 @@ struct record_silent {
 void record_silent_look(struct record_silent *silent);
 void record_silent_clear(struct record_silent *silent);
 
+/* Processes that are not in the trace: how many, and the first of them. */
+struct record_missing {
+	uint32_t count;
+	pid_t pid;
+	char name[32];
+};
+
 struct record_result {
 	int wait_status; /* the command's, as from waitpid(); valid when `ran` */
 	bool ran;	 /* the command was started */
@@ -154,9 +161,8 @@ struct record_result {
 	char unplaced_why[480]; /* of the first of them: why, in one sentence */
 	uint32_t unheard;	/* forked children that do not learn of a change of what is recorded */
 	char unheard_why[480];	/* of the first of them: why, in one sentence */
-	uint32_t strangers;	/* processes that were started without the environment that brings the agent in */
-	pid_t stranger;		/* the first of them */
-	char stranger_name[32];
+	struct record_missing strangers; /* were started without the environment that brings the agent in */
+	struct record_missing missed;	 /* were started with it, and their agents have not called in */
 	uint32_t unread;       /* objects whose files were deleted or replaced, and cannot be read by this user */
 	char unread_path[200]; /* the first of them */
 	uint32_t unreached;    /* forked children that could not reach the tool */
