@@ -1,4 +1,5 @@
 """The thread that is borrowed for an attach: it is found where all threads wait, and holds no lock that dlopen takes."""
+import contextlib
 import os
 import signal
 import time
@@ -102,6 +103,56 @@ def dispatched_attached(case):
             expect(done.status == 2 and "syscall user dispatch" in done.stderr, f"status {done.status}: {done.stderr!r}")
 
 
+@contextlib.contextmanager
+def memory_group(pid, more):
+    """A cgroup of the process' own, which may take so many bytes more than it has."""
+    for folder, limit, used in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+                                ("/sys/fs/cgroup", "memory.max", "memory.current")):
+        group = os.path.join(folder, f"calltap-test-{pid}")
+        try:
+            os.mkdir(group)
+        except OSError:
+            continue
+        try:
+            if not os.path.exists(os.path.join(group, limit)):
+                continue
+            with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(pid))
+            with open(os.path.join(group, used), encoding="ascii") as file:
+                now = int(file.read())
+            with open(os.path.join(group, limit), "w", encoding="ascii") as file:
+                file.write(str(now + more))
+            yield
+            with open(os.path.join(folder, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(pid))
+            return
+        finally:
+            until("the cgroup's end", lambda: removed(group))  # pylint: disable=cell-var-from-loop
+    raise Skip("no memory cgroup can be made here")
+
+
+def removed(group):
+    try:
+        os.rmdir(group)
+    except OSError:
+        return False
+    return True
+
+
+def little_memory(case):
+    """A container's limit of memory is for its program: buffers and patched pages take a part, or it is told; nobody is killed."""
+    case.need_native("attaching")
+    with Borrowed(case, "churns") as program:
+        with memory_group(program.pid, 8 << 20):
+            done = attach_for(case, program, 0.2, "-l", "call")
+            expect(done.status == 2 and "its cgroup" in done.stderr, f"status {done.status}: {done.stderr!r}")
+            for functions in 2 * ("*:*", "call"):
+                done = attach_for(case, program, 0.4, "-b", "64K", "-l", functions)
+                expect(done.status == 0, f"status {done.status}: {done.stderr!r}")
+        program.end()
+    expect(case.trace().called().get("call", 0) > 1000, f"{case.trace().called()}")
+
+
 def drops(case):
     """A daemon that has dropped its rights may not open its own mem file: it has its text written all the same, and given back."""
     case.need_native("attaching")
@@ -155,6 +206,7 @@ SINGLE = {
     "attach-in-strlen": scans,
     "attach-raises": raises,
     "attach-dispatched": dispatched_attached,
+    "attach-little-memory": little_memory,
     "dispatched": dispatched,
     "attach-all-wait": waits,
     "attach-threads-churn": churns,

@@ -152,7 +152,7 @@ int further_add(struct instance *instance, struct target *target)
 					       .flags = further_flags(instance, &instance->settings),
 					       .depth_max = instance->settings.options.depth_max,
 					       .threshold_ticks = instance->threshold_ticks};
-	uint32_t rings = rings_room(instance, target->pid, INSTANCE_FIRST_RINGS, 0);
+	uint32_t rings = rings_room(instance, target, INSTANCE_FIRST_RINGS, 0);
 	struct share *share;
 	int fd, ret = instance_take(&share, instance, target);
 

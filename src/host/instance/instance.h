@@ -178,10 +178,10 @@ uint64_t rings_untraced(const struct share *share);
 /* The number of the process's threads, as the kernel lists them; more rather than fewer. */
 uint32_t rings_threads(const struct target *target);
 /*
- * How many rings of the wanted ones a process may have: fewer, or none, where its memory has a limit (ulimit -v, -d),
- * of which most of what is left is there for the program.  beside: bytes that come with them (rings_beside()).
+ * How many rings of the wanted ones a process may have: fewer, or none, where its memory has a limit (ulimit -v, -d, a
+ * cgroup), of which most of what is left is there for the program.  beside: bytes that come with them (rings_beside()).
  */
-uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted, uint64_t beside);
+uint32_t rings_room(const struct instance *instance, struct target *target, uint32_t wanted, uint64_t beside);
 /* Bytes of address space that values, handlers and --time adaptive take in a target beside its rings. */
 uint64_t rings_beside(const struct session *session);
 /* Give the target rings for that many threads, and a reserve, in advance.  -errno: the target cannot be told. */

@@ -76,7 +76,7 @@ static int add_rings(struct share *share, uint32_t rings)
 	if (share->arena_count + ARENAS_KEPT > TARGET_ARENAS)
 		return -ENOSPC;
 	rings = rings < RINGS_MIN ? RINGS_MIN : rings < CALLTAP_ARENA_RINGS ? rings : CALLTAP_ARENA_RINGS;
-	rings = rings_room(share->instance, share->target->pid, rings, 0);
+	rings = rings_room(share->instance, share->target, rings, 0);
 	ret = rings ? arena_add(share, rings, &fd) : -ENOMEM;
 	if (ret)
 		return ret;

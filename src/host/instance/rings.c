@@ -14,6 +14,7 @@
 
 #include <calltap/abi/handlers.h>
 #include <calltap/abi/program.h>
+#include <host/cgroup.h>
 #include <host/proc.h>
 #include <host/session/session.h>
 
@@ -89,16 +90,38 @@ uint64_t rings_beside(const struct session *session)
 	       (session->images.brief ? 2 * sizeof(struct calltap_times) : 0); /* the file, and zeros in its place */
 }
 
-uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted, uint64_t beside)
+/*
+ * The part of what the process' cgroup left it before us that rings may still take; UINT64_MAX: there is no limit.  A
+ * ring that was sent counts there only when it is touched, by and by; so all that were are taken off.
+ */
+static uint64_t share_of_cgroup(struct target *target)
 {
-	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * instance->sub_count;
-	uint64_t space = share_of_limit(pid, RLIMIT_AS, STATM_SIZE), room;
+	uint64_t now = cgroup_memory_left(target->pid), taken = 0;
 
-	if (instance->session->images.handlers && share_of_limit(pid, RLIMIT_DATA, STATM_DATA) < HANDLED_PRIVATE)
+	if (!target->memory.left)
+		target->memory.left = now;
+	if (now == UINT64_MAX)
+		return now;
+	for (uint32_t set = 0; set < CALLTAP_INSTANCES; set++)
+		for (uint32_t i = 0; target->shares[set] && i < target->shares[set]->arena_count; i++)
+			taken += target->shares[set]->arenas[i].size;
+	now = (now < target->memory.left ? now : target->memory.left) / SPACE_SHARE;
+	return now > taken ? now - taken : 0;
+}
+
+uint32_t rings_room(const struct instance *instance, struct target *target, uint32_t wanted, uint64_t beside)
+{
+	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * instance->sub_count, room = wanted;
+	uint64_t space = share_of_limit(target->pid, RLIMIT_AS, STATM_SIZE), left = share_of_cgroup(target);
+
+	if (instance->session->images.handlers &&
+	    share_of_limit(target->pid, RLIMIT_DATA, STATM_DATA) < HANDLED_PRIVATE)
 		return 0;
-	if (space == UINT64_MAX)
-		return wanted;
-	room = space > beside ? (space - beside) / stride : 0;
+	if (space != UINT64_MAX)
+		room = space > beside ? (space - beside) / stride : 0;
+	/* Of what is beside only a little is touched. */
+	if (left != UINT64_MAX && left / stride < room)
+		room = left / stride;
 	return room < wanted ? (uint32_t)room : wanted;
 }
 
@@ -107,7 +130,7 @@ static uint32_t room_for(const struct share *share, uint32_t wanted)
 {
 	if (share->instance->buffers.path)
 		return 0; /* a ring takes all its memory at once: not before somebody asks for it */
-	return rings_room(share->instance, share->target->pid, wanted, 0);
+	return rings_room(share->instance, share->target, wanted, 0);
 }
 
 /* An arena more; *sent: it went out, or failed to.  -errno of what came first. */
@@ -162,13 +185,16 @@ static int answer_starved(struct share *share)
 
 	if (rings_count(share, false, false))
 		return 0;
-	rings = rings_room(share->instance, share->target->pid, next_rings(share), 0);
+	rings = rings_room(share->instance, share->target, next_rings(share), 0);
 	sent = rings;
 	ret = rings ? send_arena(share, rings, &sent) : 0;
 	if (sent)
 		return ret;
-	instance_diagnose(share->instance, "process %d has more threads than there are buffers; some were not recorded",
-			  (int)share->target->pid);
+	instance_diagnose(
+		share->instance,
+		"process %d has more threads than there are buffers; some were not recorded (a smaller buffer, "
+		"-b, leaves room for more)",
+		(int)share->target->pid);
 	return 0;
 }
 

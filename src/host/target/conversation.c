@@ -128,7 +128,7 @@ static bool is_wanted(const struct session *session, const struct target *target
 
 /* The rings that a target begins with.  None: it is not to be traced, or its address space has no room, which is told.
  */
-static uint32_t first_rings(struct session *session, const struct target *target)
+static uint32_t first_rings(struct session *session, struct target *target)
 {
 	const struct calltap_msg_hello *hello = &target->hello;
 	/* A forked child has its parent's memory for all else. */
@@ -138,19 +138,19 @@ static uint32_t first_rings(struct session *session, const struct target *target
 
 	if (target->foreign || !is_wanted(session, target, hello))
 		return 0;
-	rings = rings_room(session_first(session), target->pid, forked ? CHILD_RINGS : INSTANCE_FIRST_RINGS, beside);
+	rings = rings_room(session_first(session), target, forked ? CHILD_RINGS : INSTANCE_FIRST_RINGS, beside);
 	if (!rings && beside)
-		session_diagnose(
-			session,
-			"process %d is not traced: its memory is limited (ulimit -v or -d), and values and handlers "
-			"(-a, -A, -R, --if) would take more than a quarter of what is left: %llu MB",
-			(int)target->pid, (unsigned long long)beside >> 20);
+		session_diagnose(session,
+				 "process %d is not traced: its memory is limited (ulimit -v or -d, or its cgroup), "
+				 "and values and handlers "
+				 "(-a, -A, -R, --if) would take more than a quarter of what is left: %llu MB",
+				 (int)target->pid, (unsigned long long)beside >> 20);
 	else if (!rings)
-		session_diagnose(
-			session,
-			"process %d is not traced: its address space is limited (ulimit -v), and one buffer would "
-			"take more than a quarter of what is left; a smaller one (-b) takes less",
-			(int)target->pid);
+		session_diagnose(session,
+				 "process %d is not traced: its memory is limited (ulimit -v, or its cgroup), and one "
+				 "buffer would "
+				 "take more than a quarter of what is left; a smaller one (-b) takes less",
+				 (int)target->pid);
 	return rings;
 }
 

@@ -13,10 +13,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <host/cgroup.h>
 #include <host/proc.h>
 #include <host/session/session.h>
 #include <host/space.h>
 #include <host/values/values.h>
+
+/* A cgroup's limit is there for the program: of what is left under it, plans take a part like this at most. */
+#define PLANS_SHARE 2u
 
 /* Where the program runs on, another object may have come to the place of one that it has told. */
 static int image_at(struct session *session, struct target *target, const struct space *space,
@@ -177,10 +181,47 @@ static enum calltap_plan_live live_of(const struct target *target, const struct 
 	return map->later || attached_is_open(target) ? CALLTAP_PLAN_STOPPED : CALLTAP_PLAN_FRESH;
 }
 
+/* About what the plan takes of the process' memory: stubs, blocks, lists, and copies of the pages that are written. */
+static uint64_t memory_of(const struct target_map *map)
+{
+	const struct image *image = map->image;
+	uint64_t lo, hi, pages;
+
+	object_near(image->object, &lo, &hi);
+	pages = (hi - lo) / CALLTAP_PAGE + 1;
+	if (pages > image->site_count)
+		pages = image->site_count;
+	return pages * CALLTAP_PAGE + image->layout.size + image->variants[map->variant].stub_bytes +
+	       (uint64_t)image->site_count * sizeof(struct calltap_site);
+}
+
+/* False, told once: a cgroup limits the process' memory, and plans would take more than a half of what was left. */
+static bool has_memory_for(struct session *session, struct target *target, const struct target_map *map)
+{
+	uint64_t wanted = memory_of(map);
+
+	if (!target->memory.left)
+		target->memory.left = cgroup_memory_left(target->pid);
+	if (target->memory.left == UINT64_MAX || target->memory.planned + wanted <= target->memory.left / PLANS_SHARE) {
+		target->memory.planned += wanted;
+		return true;
+	}
+	if (!target->memory.told)
+		session_diagnose(
+			session,
+			"process %d has not all functions patched, %s's are left out first: its cgroup leaves it "
+			"%llu MB, of which that would take more than a half; choose fewer functions (-l, -n)",
+			(int)target->pid, map->image->path, (unsigned long long)target->memory.left >> 20);
+	target->memory.told = true;
+	return false;
+}
+
 /* Find a place for the object's blocks, if it has any, and send the plan. */
 static int place_and_send(struct session *session, struct target *target, struct target_map *map,
 			  const struct space *space)
 {
+	if (!map->moves && !has_memory_for(session, target, map))
+		return 0;
 	if (image_block_sites(map->image) && !map->region) {
 		map->blocks = place_blocks_near(target, map, space);
 		if (!map->blocks)

@@ -123,6 +123,11 @@ struct target {
 	struct handled handled;
 	struct report report;
 	struct had had;
+	struct {
+		uint64_t left;	  /* what its cgroup left it before the first plan; 0 = not looked at */
+		uint64_t planned; /* what plans take of that */
+		bool told;	  /* some were left out, and the user knows */
+	} memory;
 	struct target_map *maps;
 	uint32_t map_count;
 	struct share *shares[CALLTAP_INSTANCES]; /* by set; NULL: that instance does not record the target */
