@@ -132,17 +132,17 @@ static void summarize_attach(const struct record_attached *told, const char *whi
 
 static void summarize_detach(const struct record_attached *told, const char *which, bool talks)
 {
-	char size[TIMETEXT_MAX];
+	char size[TIMETEXT_MAX], remedy[96] = "somebody else's: see `calltap-attach(1)`";
 
+	if (told->agent_stays)
+		snprintf(remedy, sizeof(remedy),
+			 "the agent stays, with functions led; 'calltap detach %d' takes both away", (int)told->pid);
 	if (told->let_go && told->text.differing)
-		fprintf(stderr,
-			"%s%llu %s from its files (the first at offset 0x%llx of %s); somebody else's, or: %s\n", which,
+		fprintf(stderr, "%s%llu %s from its files (the first at offset 0x%llx of %s); %s\n", which,
 			(unsigned long long)told->text.differing,
 			counted(told->text.differing, "byte of the process' text differs",
 				"bytes of the process' text differ"),
-			(unsigned long long)told->text.first, told->text.first_in,
-			told->agent_stays ? "functions that the agent watches while it stays"
-					  : "see `calltap-attach(1)`");
+			(unsigned long long)told->text.first, told->text.first_in, remedy);
 	else if (told->let_go && talks)
 		fprintf(stderr, "%sdetached, its threads were stopped for %.2f ms%s%s%s\n", which,
 			(double)told->detach_stop_ns / 1e6, told->text.verified ? "; all " : "",
@@ -349,7 +349,7 @@ static int choose_processes(struct attaching *attaching)
 static int join_session(struct recording *recording)
 {
 	const struct record_options *options = &recording->settings.options;
-	int socket, ret = instance_find(options->pids[0], &socket);
+	int socket, ret = instance_find_in_turn(options->pids[0], &socket);
 
 	if (ret)
 		return ret;

@@ -10,11 +10,13 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -408,6 +410,37 @@ int instance_find(pid_t pid, int *socket)
 			close(*socket);
 	}
 	return ret == -EPIPE ? ret : 0;
+}
+
+/*
+ * Be the only command that is about to attach to the process, or has.  Its turn lasts until it ends: the kernel forgets
+ * the name then.  False: another one has the turn.
+ */
+static bool take_turn(pid_t pid)
+{
+	static int taken = -1;
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "calltap-turn-%d", (int)pid);
+
+	if (taken < 0)
+		taken = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return taken < 0 ||
+	       !bind(taken, (struct sockaddr *)&name,
+		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) ||
+	       errno != EADDRINUSE;
+}
+
+int instance_find_in_turn(pid_t pid, int *socket)
+{
+	const struct timespec pause = {0, INSTANCE_ENDING_STEP_NS};
+	int ret = instance_find(pid, socket);
+
+	/* Two that begin at one moment find no session, both: the one that comes second waits for the first one's. */
+	for (int i = 0; ret && i < INSTANCE_TURN_STEPS && !take_turn(pid); i++) {
+		nanosleep(&pause, NULL);
+		ret = instance_find(pid, socket);
+	}
+	return ret ? instance_find(pid, socket) : 0;
 }
 
 size_t instance_leave_out(pid_t *pids, size_t count, const char *verb)

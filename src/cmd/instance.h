@@ -10,6 +10,7 @@
 /* The time that a session which is ending may take. */
 #define INSTANCE_ENDING_STEP_NS 20000000
 #define INSTANCE_ENDING_STEPS	250
+#define INSTANCE_TURN_STEPS	300
 
 /*
  * Connect to the session that traces the process: 0 and *socket.  -ESRCH: there is none; -EPIPE: there was one.  A
@@ -17,6 +18,11 @@
  * finishes its last stop still has its socket; or it is just detaching.
  */
 int instance_find(pid_t pid, int *socket) __attribute__((warn_unused_result));
+/*
+ * The same, by a command that is going to attach to the process where there is no session: it waits for others that are
+ * about to, or that are ending, for some seconds.
+ */
+int instance_find_in_turn(pid_t pid, int *socket) __attribute__((warn_unused_result));
 /*
  * Take processes that are traced already out of several, and tell of each: an instance is a matter of one session.
  * Returns how many are left, after a message that none is.

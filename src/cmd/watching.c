@@ -165,7 +165,7 @@ int watching_join(struct watching *watching)
 		name_processes(watching);
 		return 0;
 	}
-	if (!watching->pids || instance_find(watching->pids[0], &watching->session)) {
+	if (!watching->pids || instance_find_in_turn(watching->pids[0], &watching->session)) {
 		watching->session = -1;
 		return 0;
 	}

@@ -41,7 +41,7 @@ def long_handler(stack=""):
             expect(status == 1, f"the tool ended with {status}: {tool.said()!r}")
             said = tool.said()
             expect("is in a signal handler that has interrupted a traced call" in said, f"it said {said!r}")
-            expect("differ from its files" not in said or "that the agent watches while it stays" in said, f"it said {said!r}")
+            expect("differ from its files" not in said or "the agent stays, with functions led" in said, f"it said {said!r}")
             done = attach_for(case, program, 0.1)
             expect(done.status == 2 and "is in a signal handler" in done.stderr, f"status {done.status}: {done.stderr!r}")
             os.kill(program.pid, signal.SIGUSR2)
