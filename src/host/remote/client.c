@@ -255,10 +255,14 @@ static bool wait_on(struct wait *wait)
 	return wait->wanted_ns > before + busy_ns || proc_has_thread_in(wait->tool, 'D');
 }
 
-/* Wait for a packet.  Returns its bytes. */
+/*
+ * Wait for a packet.  Returns its bytes.  A session that ends answers and closes the socket.  Where it has left a
+ * request unread the kernel tells of that once, before the answer.
+ */
 static ssize_t receive_packet(int socket, char *text, size_t size, struct wait *wait)
 {
 	struct pollfd ready = {.fd = socket, .events = POLLIN};
+	bool reset = false;
 
 	for (;;) {
 		int64_t left;
@@ -266,6 +270,10 @@ static ssize_t receive_packet(int socket, char *text, size_t size, struct wait *
 
 		if (got >= 0)
 			return got > (ssize_t)size ? -EPROTO : got ? got : -EPIPE;
+		if (errno == ECONNRESET && !reset) {
+			reset = true;
+			continue;
+		}
 		if (errno == ECONNRESET)
 			return -EPIPE;
 		if (errno != EAGAIN && errno != EINTR)
@@ -404,7 +412,7 @@ int remote_ask(int socket, const struct remote_request *request, char **answer, 
 	begin_wait(&wait, socket, request->timeout_ms, request->patient);
 	if (!ret)
 		sent = descriptors_send(socket, text, size, request->fds, request->fd_count);
-	if (sent < 0)
+	if (sent < 0 && sent != -EPIPE) /* the other end is closed, but its last answer may be there */
 		ret = (int)sent;
 	free(text);
 	return ret ? explain_error(ret, diag) : take_answer(socket, &wait, answer, diag);
