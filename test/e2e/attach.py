@@ -236,20 +236,23 @@ def at_once_again(case):
             expect(done.status == 0, f"attach {number}: status {done.status}: {done.stderr!r}")
 
 
-def at_the_same_moment(case):
-    """Tools attach at once: one begins, the others join it, and none leaves anything in the text."""
-    case.need_native("attaching")
-    own_place(case)
-    with Program(case, "2") as program, left_alone(program):
-        for number in range(4):
-            verbs = [["attach", "-l", "leaf_*", "--duration", f"{seconds}s", "-o", f"{case.trace_path}.{seconds}"] for seconds in (0.5, 0.3)]
-            verbs.append(["top", "--json", "-b", "1", "-l", "leaf_*"])
-            tools = [Process([case.tool, *verb, str(program.pid)], cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for verb in verbs]
-            said = [tool.communicate(timeout=60) for tool in tools]
-            for tool, text in zip(tools, said):
-                expect(not tool.returncode, f"round {number}: status {tool.returncode}: {text}")
-            until("the text to be the file's", lambda: not live.differing(program.pid), 5)
+def at_the_same_moment(begin, around=left_alone):
+    """Tools attach at once to what begin(case) starts: one begins, the others join it, and none leaves anything in the text."""
+    def test(case):
+        case.need_native("attaching")
+        own_place(case)
+        with begin(case) as program, around(program):
+            for number in range(4):
+                verbs = [["attach", "-l", "leaf_*", "-l", "call", "--allow-no-match", "--duration", f"{seconds}s", "-o", f"{case.trace_path}.{seconds}"]
+                         for seconds in (0.5, 0.3)]
+                verbs.append(["top", "--json", "-b", "1"])
+                tools = [Process([case.tool, *verb, str(program.pid)], cwd=case.folder, env=case.environment(False),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for verb in verbs]
+                said = [tool.communicate(timeout=60) for tool in tools]
+                for tool, text in zip(tools, said):
+                    expect(not tool.returncode, f"round {number}: status {tool.returncode}: {text}")
+                until("the text to be the file's", lambda: not live.differing(program.pid), 5)
+    return test
 
 
 def busy_and_lossless(case):
@@ -928,7 +931,7 @@ SINGLE = {
     "attach-at-once-again": at_once_again,
     "attach-busy-lossless": busy_and_lossless,
     "attach-busy-holes": waiting_and_whole,
-    "attach-same-moment": at_the_same_moment,
+    "attach-same-moment": at_the_same_moment(lambda case: Program(case, "2")),
     "attach-open-frames": open_frames,
     "attach-namespace-threads": threads_of_namespace,
     "attach-no-sites": no_sites,

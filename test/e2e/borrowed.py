@@ -6,7 +6,7 @@ import time
 
 import cleared
 import live
-from attach import attach_for
+from attach import at_the_same_moment, attach_for
 from endings import finish
 from harness import Skip, expect, until
 from steering import Program, Tool, left_alone, threads
@@ -204,6 +204,7 @@ SINGLE = {
     "attach-unshares": unshares,
     "attach-dropped-rights": drops,
     "attach-in-strlen": scans,
+    "attach-same-moment-churns": at_the_same_moment(lambda case: Borrowed(case, "churns"), contextlib.nullcontext),
     "attach-raises": raises,
     "attach-dispatched": dispatched_attached,
     "attach-little-memory": little_memory,
