@@ -69,10 +69,11 @@ typedef int fstatat_fn(int folder, const char *path, struct stat *file, int flag
 typedef int xstat_fn(int version, const char *path, struct stat *file);
 typedef int fxstatat_fn(int version, int folder, const char *path, struct stat *file, int flags);
 
-static stat_fn *next_stat;
-static fstatat_fn *next_fstatat;
-static xstat_fn *next_xstat;
-static fxstatat_fn *next_fxstatat;
+/* Each has its own: a library behind the agent may stand in front of some of them. */
+static stat_fn *next_stat, *next_stat64;
+static fstatat_fn *next_fstatat, *next_fstatat64;
+static xstat_fn *next_xstat64;
+static fxstatat_fn *next_fxstatat64;
 
 /* Where libc's function is not known: another library's constructor came before the agent's, or libc is an old one. */
 static int call_kernel(int folder, const char *path, struct stat *file, int flags)
@@ -86,43 +87,54 @@ static int call_kernel(int folder, const char *path, struct stat *file, int flag
 	return -1;
 }
 
-int front_fstatat(int folder, const char *path, struct stat *file, int flags)
+static int do_fstatat(fstatat_fn *next, int folder, const char *path, struct stat *file, int flags)
 {
-	int ret = next_fstatat ? next_fstatat(folder, path, file, flags) : call_kernel(folder, path, file, flags);
-
-	return leave_out(path, file, ret);
+	return leave_out(path, file, next ? next(folder, path, file, flags) : call_kernel(folder, path, file, flags));
 }
 
-int front_fstatat64(int folder, const char *path, struct stat *file, int flags)
+static int do_stat(stat_fn *next, const char *path, struct stat *file)
 {
-	return front_fstatat(folder, path, file, flags);
+	return leave_out(path, file, next ? next(path, file) : call_kernel(AT_FDCWD, path, file, 0));
 }
 
 int front_stat(const char *path, struct stat *file)
 {
-	return next_stat ? leave_out(path, file, next_stat(path, file)) : front_fstatat(AT_FDCWD, path, file, 0);
+	return do_stat(next_stat, path, file);
 }
 
 int front_stat64(const char *path, struct stat *file)
 {
-	return front_stat(path, file);
+	return do_stat(next_stat64, path, file);
+}
+
+int front_fstatat(int folder, const char *path, struct stat *file, int flags)
+{
+	return do_fstatat(next_fstatat, folder, path, file, flags);
+}
+
+int front_fstatat64(int folder, const char *path, struct stat *file, int flags)
+{
+	return do_fstatat(next_fstatat64, folder, path, file, flags);
 }
 
 int front_xstat64(int version, const char *path, struct stat *file)
 {
-	return next_xstat ? leave_out(path, file, next_xstat(version, path, file)) : front_stat(path, file);
+	return next_xstat64 ? leave_out(path, file, next_xstat64(version, path, file))
+			    : do_stat(next_stat64, path, file);
 }
 
 int front_fxstatat64(int version, int folder, const char *path, struct stat *file, int flags)
 {
-	return next_fxstatat ? leave_out(path, file, next_fxstatat(version, folder, path, file, flags))
-			     : front_fstatat(folder, path, file, flags);
+	return next_fxstatat64 ? leave_out(path, file, next_fxstatat64(version, folder, path, file, flags))
+			       : do_fstatat(next_fstatat64, folder, path, file, flags);
 }
 
 void agent_tasks_init(void)
 {
 	next_stat = (stat_fn *)agent_next("stat");
+	next_stat64 = (stat_fn *)agent_next("stat64");
 	next_fstatat = (fstatat_fn *)agent_next("fstatat");
-	next_xstat = (xstat_fn *)agent_next("__xstat64");
-	next_fxstatat = (fxstatat_fn *)agent_next("__fxstatat64");
+	next_fstatat64 = (fstatat_fn *)agent_next("fstatat64");
+	next_xstat64 = (xstat_fn *)agent_next("__xstat64");
+	next_fxstatat64 = (fxstatat_fn *)agent_next("__fxstatat64");
 }
