@@ -17,8 +17,9 @@
 
 #define OLD_FD_MAX   4096
 #define LEFT_STEP_NS 1000000
-#define AWAY_TICKS                                                                                                     \
-	(1ul << 36) /* longest wait for the control thread, which may have much text to write: half a minute */
+/* The longest wait for the control thread, which may have much text to write; and one without asking for the time. */
+#define AWAY_NS	     20000000000u
+#define AWAY_TICKS   (1ul << 33)
 #define AWAY_STEP_NS 1000000u
 
 /* Close the copies in the thread's new descriptor table, which would keep the program's pipes open. */
@@ -195,21 +196,21 @@ void agent_control_start(void)
 
 void agent_control_settle(void)
 {
-	uint64_t start = arch_clock();
+	uint64_t until = sys_monotonic_ns() + AWAY_NS;
 	uint32_t tid;
 
 	/* A forked child that has started no control thread has its parent's words. */
 	if (!probe_context.wiped || !probe_context.wiped->served)
 		return;
 	while ((tid = __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE)) &&
-	       !__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) && arch_clock() - start < AWAY_TICKS)
+	       !__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) && sys_monotonic_ns() < until)
 		sys_futex_wait(&agent.control_tid, tid, AWAY_STEP_NS);
 }
 
 bool agent_control_leave(enum agent_leave how, bool calls)
 {
 	struct calltap_arena *arena = probe_context.wiped->sets[0].arenas[0];
-	uint64_t start = arch_clock();
+	uint64_t start = arch_clock(), until = calls ? sys_monotonic_ns() + AWAY_NS : 0;
 	uint32_t tid;
 
 	/*
@@ -226,7 +227,7 @@ bool agent_control_leave(enum agent_leave how, bool calls)
 	if (calls)
 		ring_bell(probe_context.shared.board);
 	for (tid = agent.control_tid; __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE);) {
-		if (arch_clock() - start > AWAY_TICKS) {
+		if (calls ? sys_monotonic_ns() > until : arch_clock() - start > AWAY_TICKS) {
 			agent.leave = AGENT_STAY;
 			__atomic_store_n(&agent.sending, 0, __ATOMIC_RELEASE);
 			return false;
@@ -237,7 +238,7 @@ bool agent_control_leave(enum agent_leave how, bool calls)
 			arch_pause();
 	}
 	/* The kernel clears the word a little before it counts the thread out. */
-	while (calls && !sys_failed(SYS(tgkill, sys_getpid(), tid, 0, 0, 0, 0)) && arch_clock() - start < AWAY_TICKS)
+	while (calls && !sys_failed(SYS(tgkill, sys_getpid(), tid, 0, 0, 0, 0)) && sys_monotonic_ns() < until)
 		sys_futex_wait(&agent.control_tid, 0, AWAY_STEP_NS / 10);
 	return true;
 }

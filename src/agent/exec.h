@@ -64,7 +64,7 @@ bool exec_hidden_find(char *const *environment, const char *own, const char *pro
  * The environment without the agent, for a program that is executed now: in `list`, with room for as many variables and
  * a NULL, and `text`, with room for the one that asks and its NUL.  Returns the list.
  */
-char *const *exec_hidden_without(char *const *environment, const char *path, const struct exec_preload *found,
+char *const *exec_hidden_without(char *const *environment, const char *own, const struct exec_preload *found,
 				 char **list, char *text);
 
 /* exec.c: note the agent's variables, whose values the environment has. */

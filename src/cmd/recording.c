@@ -838,8 +838,7 @@ static void tell_executed(const struct record_result *result)
 	if (result->executed)
 		fprintf(stderr,
 			"calltap: %u %s executed where the agent stays out (a seccomp sandbox), or cannot reach "
-			"calltap "
-			"(another network namespace)\n",
+			"calltap (another network namespace)\n",
 			result->executed, counted(result->executed, "program was", "programs were"));
 	if (result->hidden)
 		fprintf(stderr,
