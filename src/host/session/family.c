@@ -285,8 +285,7 @@ void family_hint(struct session *session)
 
 #define ENVIRONMENT_FIELD 51 /* of /proc/PID/stat: where the environment ends */
 
-/* False while the process is just executing a program: it has no environment yet. */
-static bool has_environment(pid_t pid)
+bool family_has_environment(pid_t pid)
 {
 	char path[64], text[1024];
 	const char *at;
@@ -445,8 +444,10 @@ static enum kinship kinship_now(const struct session *session, pid_t pid, char *
 
 	if (first == KIN || has_other_rights(pid)) /* of whom nothing more can be seen */
 		return first;
-	return has_environment(pid) && kinship_of(session, pid, environment) == first && has_environment(pid) ? first
-													      : KIN;
+	return family_has_environment(pid) && kinship_of(session, pid, environment) == first &&
+			       family_has_environment(pid)
+		       ? first
+		       : KIN;
 }
 
 static void look_at(struct session *session, const struct relative *member, char *environment, struct family *missed,

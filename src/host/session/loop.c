@@ -92,7 +92,7 @@ static int patience_ms(const struct session *session)
 {
 	uint64_t left = session->traced_ns + session->options->duration_ns - clock_now_ns();
 
-	if (session->ending.strays_until_ns)
+	if (session->ending.strays_since_ns)
 		return STRAYS_MS;
 	if (!session->options->duration_ns || !session->traced_ns || left >= PROGRESS_MS * 1000000ull)
 		return PROGRESS_MS;
@@ -123,8 +123,11 @@ void session_serve(struct session *session)
 		additions_go_on(session);
 		forked_go_on(session);
 		attachees_go_on(session);
-		more = session->command || attachees_are_due(session) || targets_left(session) || guests_any(session) ||
-		       strays_may_come(session);
+		more = session->command || attachees_are_due(session) || targets_left(session) || guests_any(session);
+		if (more)
+			session->ending.strays_since_ns = 0;
+		else
+			more = strays_may_come(session);
 		if (n <= 0) {
 			if (!session->command && !session->options->pid_count)
 				progress_tell_left(session, targets_left(session));

@@ -101,7 +101,8 @@ struct ending {
 	uint64_t shown_ns;	  /* when progress was shown last */
 	uint64_t began_ns;	  /* CLOCK_MONOTONIC of when that began */
 	uint64_t awaited_ns;	  /* CLOCK_MONOTONIC until which an injected agent may call in, 0 = none is awaited */
-	uint64_t strays_until_ns; /* CLOCK_MONOTONIC until which strays (strays.c) are waited for, 0 = not yet */
+	uint64_t strays_since_ns; /* CLOCK_MONOTONIC since when strays (strays.c) alone are waited for, 0 = they are not
+				   */
 	/* CLOCK_MONOTONIC until which the release of a forked child may be tried once more, 0 = there was none yet */
 	uint64_t children_until_ns;
 };
@@ -300,6 +301,8 @@ void family_end(struct session *session);
 void family_hint(struct session *session);
 /* Now and then, without the lock; for how long to wait for other things meanwhile. */
 void family_look(struct session *session);
+/* family.c: false while the process is just executing a program: it has no environment yet. */
+bool family_has_environment(pid_t pid) __attribute__((warn_unused_result));
 int family_due_ms(const struct session *session, int at_most) __attribute__((warn_unused_result));
 
 /* live.c: let others change this session, until live_detach(). */

@@ -86,6 +86,12 @@ static bool may_execute(const struct session *session, pid_t pid)
 	return is_known(session, pid);
 }
 
+/* The process is just executing a program: the kernel has taken its old memory, and shows no environment yet. */
+static bool is_executing(pid_t pid)
+{
+	return !proc_has_ended(pid) && !family_has_environment(pid);
+}
+
 /* *executed: one of them has executed a program (may_execute()). */
 static uint32_t count_strays(const struct session *session, bool *executed)
 {
@@ -100,7 +106,7 @@ static uint32_t count_strays(const struct session *session, bool *executed)
 		bool executes = may_execute(session, pid);
 
 		if (!isdigit((unsigned char)entry->d_name[0]) || (is_known(session, pid) && !executes) ||
-		    !(is_of_session(session, entry->d_name, environment) ||
+		    !((executes && is_executing(pid)) || is_of_session(session, entry->d_name, environment) ||
 		      (session->cleaned && strays_has_board(session, pid))))
 			continue;
 		*executed |= executes;
@@ -120,9 +126,9 @@ bool strays_may_come(struct session *session)
 	session->result->strays = count_strays(session, &executed);
 	if (!session->result->strays)
 		return false;
-	if (!session->ending.strays_until_ns)
-		session->ending.strays_until_ns = now + (executed ? EXECUTES_NS : PATIENCE_NS);
-	return now < session->ending.strays_until_ns;
+	if (!session->ending.strays_since_ns)
+		session->ending.strays_since_ns = now;
+	return now - session->ending.strays_since_ns < (executed ? EXECUTES_NS : PATIENCE_NS);
 }
 
 /* A process whose agent is gone may run another program now, which is not traced. */
