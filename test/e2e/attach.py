@@ -231,7 +231,7 @@ def at_once_again(case):
     """An attach right behind another one's end, while threads that run all the time leave the agent's hardly a turn."""
     case.need_native("attaching")
     with Program(case, "7", "busy") as program, left_alone(program):
-        for number in range(25):
+        for number in range(12):
             done = attach_for(case, program, 0.005)
             expect(done.status == 0, f"attach {number}: status {done.status}: {done.stderr!r}")
 
@@ -927,7 +927,7 @@ SINGLE = {
     "attach-personality": personality,
     "attach-comings": beside_comings,
     "attach-tool-stopped": tool_stopped_at_any_time,
-    "attach-many-times": many_times(40),
+    "attach-many-times": many_times(20),
     "attach-at-once-again": at_once_again,
     "attach-busy-lossless": busy_and_lossless,
     "attach-busy-holes": waiting_and_whole,

@@ -158,7 +158,7 @@ SINGLE = {
     **{f"musl-{name}": by_musl(test) for name, test in (RECORDED | ATTACHED).items()},
     "musl-old": by_musl(record_old),
     "musl-attach-old": by_musl(attach_old),
-    "musl-attach-many-times": by_musl(attach.many_times(25)),
+    "musl-attach-many-times": by_musl(attach.many_times(12)),
     "musl-attach-gates": by_musl(gates),
     "musl-attach-all-wait": by_musl(all_wait),
     "musl-attach-hidden": by_musl(hidden),

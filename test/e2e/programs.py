@@ -89,10 +89,10 @@ def vforks(case):
     case.need_feature("vfork")
     outcome = case.same_as_plain([case.program("vforks.c")], ("-l", "step", "--no-exec"), log=False, stderr=False)
     called = case.trace().called()
-    expect(called == {"step": 199}, f"recorded {called}, not 199 of 200 steps")
+    expect(called == {"step": 79}, f"recorded {called}, not 79 of 80 steps")
     expect("vfork()" in outcome.stderr and "-l main" in outcome.stderr and "(-b)" not in outcome.stderr, f"stderr says {outcome.stderr!r}")
     outcome = case.same_as_plain([case.program("vforks.c")], ("-l", "step", "-l", "main", "--no-exec"), log=False, stderr=False)
-    expect(case.trace().called() == {"step": 200, "main": 1}, f"the remedy is none: {case.trace().called()}")
+    expect(case.trace().called() == {"step": 80, "main": 1}, f"the remedy is none: {case.trace().called()}")
     expect("not recorded" not in outcome.stderr, f"stderr says {outcome.stderr!r}")
 
 

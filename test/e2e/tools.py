@@ -442,7 +442,7 @@ def tracer_inside(tool, *options):
     return test
 
 
-STEPPING_COUNT = 300  # calls in a row; a call takes about a millisecond
+STEPPING_COUNT = 120  # calls in a row; a call takes about a millisecond
 
 
 def steps_itself(*options):
