@@ -865,6 +865,11 @@ void recording_tell_losses(const struct record_result *result)
 	tell_copies(result);
 	tell_shut_in(result);
 	tell_executed(result);
+	if (result->squeezed)
+		fprintf(stderr,
+			"calltap: %u %s smaller buffers than asked for (-b), as %s cgroup leaves little memory\n",
+			result->squeezed, counted(result->squeezed, "process had", "processes had"),
+			counted(result->squeezed, "its", "their"));
 	if (result->spaces)
 		fprintf(stderr,
 			"calltap: libraries that dlmopen() loaded into name spaces of their own are not traced\n");

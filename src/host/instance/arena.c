@@ -16,12 +16,14 @@
 
 #define FILE_RINGS 4u /* at first, where each takes its memory at once */
 
-static void init_ring(struct instance *instance, struct calltap_ring *ring, uint32_t index)
+static void init_ring(struct instance *instance, const struct target_arena *arena, uint32_t index)
 {
+	struct calltap_ring *ring = ring_of(arena, index);
+
 	ring->magic = CALLTAP_RING_MAGIC;
 	ring->index = index;
-	ring->sub_size = instance->sub_size;
-	ring->sub_count = instance->sub_count;
+	ring->sub_size = arena->sub_size;
+	ring->sub_count = arena->sub_count;
 	ring->mode = instance->options->mode;
 	if (ring->mode == CALLTAP_MODE_PROFILE)
 		*calltap_profile_shape(ring) =
@@ -46,11 +48,11 @@ int arena_add(struct share *share, uint32_t rings, int *fd)
 		rings = FILE_RINGS;
 	arena->ring_count = rings;
 	arena->sub_size = instance->sub_size;
-	arena->sub_count = instance->sub_count;
+	arena->sub_count = rings_subs(instance, share->target, rings);
 	arena->retired = false;
 	arena->starved_seen = 0;
 	arena->request_seen = 0;
-	arena->ring_stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * instance->sub_count;
+	arena->ring_stride = CALLTAP_PAGE + (uint64_t)arena->sub_size * arena->sub_count;
 	arena->size = CALLTAP_PAGE + rings * arena->ring_stride;
 	arena->rings = calloc(rings, sizeof(*arena->rings));
 	if (!arena->rings)
@@ -73,10 +75,14 @@ int arena_add(struct share *share, uint32_t rings, int *fd)
 	/* A killed tool leaves memory in its targets: the first instance's is found by this.  Files lie in folders. */
 	arena->arena->session = instance->set && !instance->buffers.path ? 0 : instance->tables_key;
 	for (uint32_t i = 0; i < rings; i++) {
-		init_ring(instance, ring_of(arena, i), i);
+		init_ring(instance, arena, i);
 		arena->rings[i].thread = UINT32_MAX;
 	}
 	share->arena_count++;
+	if (arena->sub_count < instance->sub_count && !share->target->memory.squeezed) {
+		share->target->memory.squeezed = true;
+		instance->result->squeezed++;
+	}
 	return 0;
 }
 

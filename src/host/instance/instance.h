@@ -182,6 +182,8 @@ uint32_t rings_threads(const struct target *target);
  * cgroup), of which most of what is left is there for the program.  beside: bytes that come with them (rings_beside()).
  */
 uint32_t rings_room(const struct instance *instance, struct target *target, uint32_t wanted, uint64_t beside);
+/* How many sub-buffers such rings have: those of the instance, or fewer where a cgroup leaves little. */
+uint32_t rings_subs(const struct instance *instance, struct target *target, uint32_t wanted);
 /* Bytes of address space that values, handlers and --time adaptive take in a target beside its rings. */
 uint64_t rings_beside(const struct session *session);
 /* Give the target rings for that many threads, and a reserve, in advance.  -errno: the target cannot be told. */

@@ -26,6 +26,8 @@
 #define STATM_DATA  5u
 /* A limit of memory is there for the program: of what is left under it, a part like this is taken at most. */
 #define SPACE_SHARE 4u
+#define ROOM_AHEAD  4u
+#define SUBS_LEAST  2u /* sub-buffers of a ring */
 /* Bytes of the tables of handled functions, and of values' programs: a target maps all of them, and they fill up later.
  */
 #define HANDLED_SHARED	(CALLTAP_HANDLED_MAX * (sizeof(struct calltap_handled) + sizeof(struct calltap_roles)))
@@ -109,10 +111,23 @@ static uint64_t share_of_cgroup(struct target *target)
 	return now > taken ? now - taken : 0;
 }
 
+/* In a cgroup buffers are smaller rather than fewer: so that there is room for four times as many as are wanted now. */
+uint32_t rings_subs(const struct instance *instance, struct target *target, uint32_t wanted)
+{
+	uint64_t left = share_of_cgroup(target), subs;
+
+	if (left == UINT64_MAX || instance->buffers.path)
+		return instance->sub_count;
+	subs = left / ROOM_AHEAD / (wanted ? wanted : 1) / instance->sub_size;
+	subs = subs < SUBS_LEAST ? SUBS_LEAST : subs < instance->sub_count ? subs : instance->sub_count;
+	return (uint32_t)subs;
+}
+
 uint32_t rings_room(const struct instance *instance, struct target *target, uint32_t wanted, uint64_t beside)
 {
-	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * instance->sub_count, room = wanted;
-	uint64_t space = share_of_limit(target->pid, RLIMIT_AS, STATM_SIZE), left = share_of_cgroup(target);
+	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * rings_subs(instance, target, wanted);
+	uint64_t space = share_of_limit(target->pid, RLIMIT_AS, STATM_SIZE), left = share_of_cgroup(target),
+		 room = wanted;
 
 	if (instance->session->images.handlers &&
 	    share_of_limit(target->pid, RLIMIT_DATA, STATM_DATA) < HANDLED_PRIVATE)

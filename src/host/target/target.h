@@ -127,6 +127,7 @@ struct target {
 		uint64_t left;	  /* what its cgroup left it before the first plan; 0 = not looked at */
 		uint64_t planned; /* what plans take of that */
 		bool told;	  /* some were left out, and the user knows */
+		bool squeezed;	  /* its buffers are smaller than was asked for */
 	} memory;
 	struct target_map *maps;
 	uint32_t map_count;
