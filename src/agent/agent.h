@@ -187,6 +187,7 @@ struct agent {
 	uint32_t is_successor;
 	uint32_t no_children;	      /* a sandbox forbids what a forked child's start takes */
 	uint32_t filtered;	      /* a thread of the process has asked for a filter of system calls */
+	uint32_t other_net;	      /* the process has left the network namespace that it began in */
 	uint32_t moves;		      /* recording ended, as an object copies parts of stacks; the tool tells it */
 	uint32_t blind;		      /* a sandbox forbids reading another sandbox's filter */
 	uint32_t no_giving;	      /* a sandbox forbids to give the rings' memory back */

@@ -163,6 +163,7 @@ int unshare(int flags)
 	do
 		ret = agent.next_unshare ? agent.next_unshare(flags) : -1;
 	while (is_tried_again(aside, ret, tries++));
+	agent.other_net |= !ret && flags & CLONE_NEWNET;
 	if (aside)
 		agent_control_back();
 	return ret;
@@ -177,6 +178,7 @@ int setns(int fd, int kind)
 	do
 		ret = agent.next_setns ? agent.next_setns(fd, kind) : -1;
 	while (is_tried_again(aside, ret, tries++));
+	agent.other_net |= !ret && kind & CLONE_NEWNET;
 	if (aside)
 		agent_control_back();
 	return ret;

@@ -14,6 +14,7 @@
 #include <agent/libc.h>
 #include <base/mem.h>
 #include <base/sys.h>
+#include <probe/thread.h>
 
 #define ENTRIES_MAX  72u  /* variables of an environment that they are put back into, and a piece */
 #define PIECE	     8u	  /* variables that are looked at together */
@@ -108,13 +109,18 @@ static const char *agent_path(void)
 	return agent.variables.texts[1] + base_strlen(names[1]);
 }
 
-/* True if a program that this process executes may have the agent. */
-static bool may_follow(void)
+/* True if a program that this process executes may have the agent, as far as its rights go. */
+static bool may_have_agent(void)
 {
 	/* Under a filter of its own any call may be the program's end; with other rights its loader is on its guard. */
-	return probe_context.enabled && !agent.attached && !agent.emulated && !agent.filtered &&
-	       !probe_context.shared.quiet && SYS(getuid, 0, 0, 0, 0, 0, 0) == SYS(geteuid, 0, 0, 0, 0, 0, 0) &&
+	return !agent.attached && !agent.emulated && !agent.filtered && !probe_context.shared.quiet &&
+	       SYS(getuid, 0, 0, 0, 0, 0, 0) == SYS(geteuid, 0, 0, 0, 0, 0, 0) &&
 	       SYS(getgid, 0, 0, 0, 0, 0, 0) == SYS(getegid, 0, 0, 0, 0, 0, 0);
+}
+
+static bool may_follow(void)
+{
+	return probe_context.enabled && may_have_agent();
 }
 
 /* True if the agent may come by the environment. */
@@ -130,10 +136,15 @@ static bool put_back(struct made *made, const char *path, char *const *environme
 	       exec_file_opens(agent_path());
 }
 
-/* True if the environment asks for the agent, and the program cannot have it: then the one below is to be handed on. */
+/*
+ * True if the environment asks for the agent, and the program cannot have it: then the one below is to be handed on. So
+ * it is also where the agent has given up.  In another network namespace a program has the agent, which finds no tool.
+ */
 static bool is_hidden(const char *path, char *const *environment, struct exec_preload *found)
 {
-	return may_put_back() && exec_hidden_find(environment, agent_path(), path, found);
+	if (agent.other_net && probe_context.enabled)
+		probe_note(CALLTAP_NOTE_NET);
+	return agent.variables.known && may_have_agent() && exec_hidden_find(environment, agent_path(), path, found);
 }
 
 /* The environment without the agent, in the calling function's frame: it is wanted until that returns. */

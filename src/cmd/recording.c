@@ -845,6 +845,12 @@ static void tell_executed(const struct record_result *result)
 			"calltap: %u %s programs where the agent's file cannot be seen (another root, or something "
 			"mounted over it): these are not in the trace; have that file there, too, or attach to them\n",
 			result->hidden, counted(result->hidden, "process executed", "processes executed"));
+	if (result->net)
+		fprintf(stderr,
+			"calltap: %u %s programs in another network namespace, where the agent cannot reach calltap: "
+			"these "
+			"are not in the trace; attach to them\n",
+			result->net, counted(result->net, "process executed", "processes executed"));
 	if (result->narrow)
 		fprintf(stderr, "calltap: %u %s 32-bit programs: these are not in the trace\n", result->narrow,
 			counted(result->narrow, "process executed", "processes executed"));

@@ -217,7 +217,7 @@ static bool waits_for_ring(const struct calltap_ring *ring)
 
 void probe_note(uint32_t bit)
 {
-	struct calltap_arena *first = probe_context.wiped->sets[0].arenas[0];
+	struct calltap_arena *first = probe_context.wiped ? probe_context.wiped->sets[0].arenas[0] : NULL;
 
 	if (first)
 		__atomic_fetch_or(&first->notes, bit, __ATOMIC_RELAXED);

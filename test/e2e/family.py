@@ -146,6 +146,19 @@ def missed(case):
     expect(outcome.status == 7 and "not in the trace" not in outcome.stderr, f"{outcome.status}: {outcome.stderr!r}")
 
 
+def other_net(case):
+    """Programs that are executed in another network namespace, however short: told; and in another root besides they run as ever."""
+    case.need_native("programs as distributed")
+    if os.geteuid() or case.run(["unshare", "-n", "true"]).status:
+        raise Skip("only root can make a network namespace")
+    root = own_root(case, "/bin/sh", "/bin/echo")
+    for command in (["unshare", "-n", "/bin/echo", "one"], ["unshare", "-n", "chroot", root, "/bin/echo", "one"],
+                    ["unshare", "-n", "sh", "-c", f"(exec chroot {root} /bin/echo one); exit 7"]):
+        outcome = case.record(command, ["--allow-no-sites"], log=False)
+        case.same_outcome(case.run(command), outcome)
+        expect("in another network namespace" in outcome.stderr, f"{command}: it said {outcome.stderr!r}")
+
+
 def again(case):
     """A daemon, which the command has left, executes itself anew: it is recorded to its end."""
     done = os.path.join(case.folder, "done")
@@ -167,6 +180,7 @@ SINGLE = {
     "family-elsewhere": elsewhere,
     "family-narrow": narrow,
     "family-missed": missed,
+    "family-other-net": other_net,
     "family-again": again,
     "family-tasks": tasks,
     "family-attached-children": children,

@@ -109,6 +109,7 @@ struct calltap_ring {
 #define CALLTAP_NOTE_COPIED	 1024u /* a call returned whose caller is not known any more, which ends the process */
 #define CALLTAP_NOTE_HIDDEN	 2048u /* a program was executed where the agent's file cannot be seen */
 #define CALLTAP_NOTE_NARROW	 4096u /* a 32-bit program was executed */
+#define CALLTAP_NOTE_NET	 8192u /* a program was executed in another network namespace: its agent finds no tool */
 /*
  * Set by the tool, before it ends the connection itself: it lives, and takes what the rings have.  An agent whose
  * connection ends without this note has lost its tool, and gives the rings' memory back.

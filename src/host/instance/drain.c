@@ -454,6 +454,7 @@ static void keep_notes(struct share *share)
 	result->copied += (notes & CALLTAP_NOTE_COPIED) != 0;
 	result->hidden += (notes & CALLTAP_NOTE_HIDDEN) != 0;
 	result->narrow += (notes & CALLTAP_NOTE_NARROW) != 0;
+	result->net += (notes & CALLTAP_NOTE_NET) != 0;
 	result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
 }
 

@@ -151,6 +151,7 @@ struct record_result {
 	uint32_t squeezed;	/* processes with smaller buffers than was asked for, as their cgroup leaves little */
 	uint32_t hidden;	/* processes that executed programs where the agent's file cannot be seen */
 	uint32_t narrow;	/* processes that executed 32-bit programs */
+	uint32_t net;		/* processes that executed programs in another network namespace */
 	uint32_t executed;	/* programs executed in a sandbox, where the agent stays out */
 	uint32_t spaces;	/* processes with objects in a name space of dlmopen() */
 	uint32_t strays;	/* processes that live on, and made no traced call while it was recorded */

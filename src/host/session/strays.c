@@ -26,7 +26,7 @@
 #include "session.h"
 
 #define PATIENCE_NS 200000000u	/* for a first call, after the last process that is followed has ended */
-#define EXECUTES_NS 2000000000u /* the same where one of them has executed a program, and runs on */
+#define BUSY_NS	    2000000000u /* the same where one of them has executed a program, or may call in at any moment */
 #define ENVIRON_MAX (256u << 10)
 #define RELATED_MAX 1024u	/* processes that are looked at for forked children */
 #define CALL_MS	    5000	/* for a thread of a child that can be borrowed, as in an attach */
@@ -92,15 +92,32 @@ static bool is_executing(pid_t pid)
 	return !proc_has_ended(pid) && !family_has_environment(pid);
 }
 
-/* *executed: one of them has executed a program (may_execute()). */
-static uint32_t count_strays(const struct session *session, bool *executed)
+/* The agent's thread is there, and about to call in; or the process runs, or waits for a CPU, and may make a traced
+ * call. */
+static bool may_call_in(pid_t pid)
+{
+	bool found = proc_state(pid, NULL) == 'R';
+	char name[32];
+	size_t count;
+	pid_t *tids;
+
+	if (proc_threads(pid, &tids, &count))
+		return false;
+	for (size_t i = 0; !found && i < count; i++)
+		found = !proc_text(tids[i], "comm", name, sizeof(name)) && !strcmp(name, "calltap\n");
+	free(tids);
+	return found;
+}
+
+/* *busy: one of them has executed a program (may_execute()), or may call in at any moment. */
+static uint32_t count_strays(const struct session *session, bool *busy)
 {
 	char *environment = malloc(ENVIRON_MAX);
 	DIR *folder = environment ? opendir("/proc") : NULL;
 	const struct dirent *entry;
 	uint32_t count = 0;
 
-	*executed = false;
+	*busy = false;
 	while (folder && (entry = readdir(folder))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 		bool executes = may_execute(session, pid);
@@ -109,7 +126,7 @@ static uint32_t count_strays(const struct session *session, bool *executed)
 		    !((executes && is_executing(pid)) || is_of_session(session, entry->d_name, environment) ||
 		      (session->cleaned && strays_has_board(session, pid))))
 			continue;
-		*executed |= executes;
+		*busy |= executes || may_call_in(pid);
 		count++;
 	}
 	if (folder)
@@ -121,14 +138,14 @@ static uint32_t count_strays(const struct session *session, bool *executed)
 bool strays_may_come(struct session *session)
 {
 	uint64_t now = clock_now_ns();
-	bool executed;
+	bool busy;
 
-	session->result->strays = count_strays(session, &executed);
+	session->result->strays = count_strays(session, &busy);
 	if (!session->result->strays)
 		return false;
 	if (!session->ending.strays_since_ns)
 		session->ending.strays_since_ns = now;
-	return now - session->ending.strays_since_ns < (executed ? EXECUTES_NS : PATIENCE_NS);
+	return now - session->ending.strays_since_ns < (busy ? BUSY_NS : PATIENCE_NS);
 }
 
 /* A process whose agent is gone may run another program now, which is not traced. */
