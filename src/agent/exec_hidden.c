@@ -92,7 +92,10 @@ bool exec_hidden_find(char *const *environment, const char *own, const char *pro
 {
 	const char *text;
 
-	*found = (struct exec_preload){.why = environment ? why_not(own, program) : 0, .at = ENTRIES_MAX};
+	*found = (struct exec_preload){.at = ENTRIES_MAX};
+	if (!environment)
+		return false;
+	found->why = why_not(own, program);
 	for (; found->why; found->count++) {
 		if (found->count == ENTRIES_MAX || !read_entry(environment, found->count, &text))
 			return false;
