@@ -193,18 +193,18 @@ def refused(case):
 
 
 def untimed(case, flight, name, *options):
-    """Of the records of a snapshot, the part that has no time."""
+    """Of the records of a snapshot, the part that has no time; -1: there are hardly any."""
     outcome = flight.snapshot(name, *options)
     expect(outcome.status == 0, f"status {outcome.status}: {outcome.stderr}")
     trace = case.trace()
     case.readable()
     records = sum(trace.called().values())
-    expect(records > 100, f"{records} calls in {name}")
-    return trace.brief / 2 / records
+    return trace.brief / 2 / records if records > 100 else -1
 
 
 def becomes(case, recorder, name, least, most, *options):
-    """Wait for a snapshot of which that part has no times: on a busy machine the tool sees few calls, and a ring is full late."""
+    """Wait for a snapshot of which that part has no times: on a busy machine the tool sees few calls, a ring is full late, and
+    the program may have hardly run in the time that is asked for."""
     until = time.monotonic() + 30
     part = untimed(case, recorder, name, *options)
     while not least <= part <= most:
@@ -225,7 +225,7 @@ def flies(case):
         os.kill(recorder.pid, signal.SIGUSR1)
         becomes(case, recorder, "short-again", 0.8, 1, "--history", "100ms")
         recorder.kill_tool()
-        untimed(case, recorder, "at-once")
+        expect(untimed(case, recorder, "at-once") >= 0, "hardly any call is left")
         becomes(case, recorder, "alone", 0, 0)  # nobody moves the tick
         os.kill(recorder.pid, signal.SIGUSR2)
         wait_for(recorder.output, "done well")
