@@ -161,6 +161,7 @@ def other_net(case):
 
 def again(case):
     """A daemon, which the command has left, executes itself anew: it is recorded to its end."""
+    case.need_native("looking at what a program executes")
     done = os.path.join(case.folder, "done")
     outcome = case.record([case.program("again.c"), done], log=False)
     expect(outcome.status == 0 and os.path.exists(done), f"{outcome.status}: {outcome.stderr!r}, it has ended: {os.path.exists(done)}")
