@@ -4,6 +4,8 @@
  *
  *     again FILE
  *
+ * Before that it has moved its environment, and written over where it was, as sshd does.
+ *
  * The second image makes CALLS traced calls, and writes the file when it has made them.
  */
 #include <stdio.h>
@@ -24,6 +26,16 @@ TRACED unsigned call_anew(unsigned x)
 	return call(x) + 1;
 }
 
+UNTRACED static void move_environment(void)
+{
+	for (char **entry = environ; *entry; entry++) {
+		char *old = *entry;
+
+		*entry = strdup(old);
+		memset(old, '-', strlen(old));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	volatile unsigned x = 1;
@@ -34,6 +46,7 @@ int main(int argc, char **argv)
 		if (fork())
 			return 0;
 		setsid();
+		move_environment();
 		x = call(x);
 		usleep(300000);
 		execl(argv[0], argv[0], argv[1], "anew", (char *)NULL);

@@ -27,6 +27,7 @@
 
 #define PATIENCE_NS 200000000u	/* for a first call, after the last process that is followed has ended */
 #define BUSY_NS	    2000000000u /* the same where one of them has executed a program, or may call in at any moment */
+#define TICK_NS	    20000000u	/* a process' age is told to a tick of the kernel's */
 #define ENVIRON_MAX (256u << 10)
 #define RELATED_MAX 1024u	/* processes that are looked at for forked children */
 #define CALL_MS	    5000	/* for a thread of a child that can be borrowed, as in an attach */
@@ -86,10 +87,23 @@ static bool may_execute(const struct session *session, pid_t pid)
 	return is_known(session, pid);
 }
 
-/* The process is just executing a program: the kernel has taken its old memory, and shows no environment yet. */
-static bool is_executing(pid_t pid)
+/*
+ * The process is just executing a program: the kernel has ended its other threads, the agent's among them, or has taken
+ * its old memory, and shows no environment yet.  (In the old memory the program may have written over its environment,
+ * as sshd does.)
+ */
+static bool is_executing(const struct session *session, pid_t pid)
 {
-	return !proc_has_ended(pid) && !family_has_environment(pid);
+	return !proc_has_ended(pid) && (strays_has_board(session, pid) || !family_has_environment(pid));
+}
+
+/* A process that has begun since the command has, and has the session's memory: a child that was forked in it. */
+static bool is_child_of_session(const struct session *session, pid_t pid)
+{
+	uint64_t age = session->options->pid_count ? 0 : proc_age_ns(pid);
+
+	return (session->cleaned || (age && age <= clock_now_ns() - session->began_ns + TICK_NS)) &&
+	       strays_has_board(session, pid);
 }
 
 /* The agent's thread is there, and about to call in; or the process runs, or waits for a CPU, and may make a traced
@@ -123,8 +137,8 @@ static uint32_t count_strays(const struct session *session, bool *busy)
 		bool executes = may_execute(session, pid);
 
 		if (!isdigit((unsigned char)entry->d_name[0]) || (is_known(session, pid) && !executes) ||
-		    !((executes && is_executing(pid)) || is_of_session(session, entry->d_name, environment) ||
-		      (session->cleaned && strays_has_board(session, pid))))
+		    !((executes && is_executing(session, pid)) || is_of_session(session, entry->d_name, environment) ||
+		      is_child_of_session(session, pid)))
 			continue;
 		*busy |= executes || may_call_in(pid);
 		count++;
