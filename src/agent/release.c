@@ -43,7 +43,7 @@ static int release_frames(const struct told *told, uint32_t *frames)
 {
 	const uint64_t *slots = told->slots.list;
 	/* Shadow stacks hold a frame's return address, too, and the agent cannot write them. */
-	int ret = probe_frames_release(frames, !agent.shadow && !arch_shadow_stack());
+	int ret = probe_frames_release(frames, !agent.shadow && !arch_shadow_stack(), agent.poker.mem_fd);
 
 	for (size_t i = 0; i < told->slots.count && !ret && ARCH_FRAMES_GO_BACK; i++)
 		if (is_missed(slots[i]))

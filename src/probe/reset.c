@@ -22,6 +22,7 @@
 
 struct release {
 	int pagemap;	 /* -1 = not to be had: all pages are looked at */
+	int memory;	 /* the process' mem file, -1 = not to be had */
 	bool can;	 /* frames can be released */
 	uint64_t lo, hi; /* around all stubs */
 	uint32_t frames;
@@ -55,37 +56,58 @@ static bool is_stub(const struct release *release, uint64_t address)
 }
 
 /*
- * Release the frames of one page of the mirror, whose slots are one page of a stack.  The stack may be gone, with its
- * frames; so it is read, and tried for writing, by system calls, which fail where a load would fault.
+ * The stack may be gone, with its frames; so it is read, and tried for writing, by system calls, which fail where a
+ * load would fault.  Where a stack was, the program may have mapped memory that nobody may read, or have closed the
+ * stack itself for a while: the kernel reads and writes such memory by the mem file, as for a debugger.
  */
+static bool read_page(const struct release *release, uint64_t slots[PAGE_WORDS], uint64_t page)
+{
+	return sys_copy_in(slots, page, PAGE) ||
+	       (release->memory >= 0 && SYS(pread64, release->memory, slots, PAGE, page, 0, 0) == PAGE);
+}
+
+/* False: the page is gone. */
+static bool is_mapped(uint64_t page)
+{
+	uint8_t in_memory;
+
+	return !sys_failed(SYS(mincore, page, PAGE, &in_memory, 0, 0, 0));
+}
+
+/* *open: the slots of this page can be written by stores, which the first one is tried for. */
+static bool release_frame(const struct release *release, uint64_t slot, uint64_t held, bool *open)
+{
+	if (!release->can)
+		return false;
+	*open = *open || sys_copy_out(slot, &held, sizeof(held));
+	if (*open)
+		return arch_frame_release(slot);
+	return release->memory >= 0 &&
+	       SYS(pwrite64, release->memory, arch_mirror(slot), sizeof(held), slot, 0, 0) == sizeof(held);
+}
+
+/* Release the frames of one page of the mirror, whose slots are one page of a stack. */
 static void release_page(struct release *release, uint64_t *mirror)
 {
 	uint64_t slots[PAGE_WORDS], page = (uint64_t)arch_mirror((uint64_t)mirror) & ~(uint64_t)(PAGE - 1);
-	bool there = sys_copy_in(slots, page, sizeof(slots)), tried = false;
-	/* The page cannot be read, and is there all the same: nobody knows what it holds. */
-	bool shut = !there && !sys_failed(SYS(mincore, page, PAGE, slots, 0, 0, 0));
+	bool there = read_page(release, slots, page);
+	bool unknown = !there && is_mapped(page), open = false;
 
 	for (uint32_t i = 0; i < PAGE_WORDS; i++) {
 		uint64_t slot = (uint64_t)arch_mirror((uint64_t)&mirror[i]), held = slots[(slot - page) / sizeof(held)];
 
 		if (!mirror[i])
 			continue;
-		if (shut) {
+		if (there && is_stub(release, held)) {
+			if (!release_frame(release, slot, held, &open))
+				unknown = true;
+			release->frames++;
+		}
+		if (unknown) {
 			release->error = -EBUSY;
 			return;
 		}
-		if (there && is_stub(release, held)) {
-			if (!release->can || (!tried && !sys_copy_out(slot, &held, sizeof(held)))) {
-				release->error = -EBUSY;
-				return;
-			}
-			tried = true;
-			if (!arch_frame_release(slot))
-				release->error = -EBUSY;
-			release->frames++;
-		}
-		if (!release->error)
-			mirror[i] = 0;
+		mirror[i] = 0;
 	}
 }
 
@@ -117,9 +139,9 @@ static void release_granule(struct release *release, struct space_leaf *leaf, ui
 	}
 }
 
-int probe_frames_release(uint32_t *frames, bool can)
+int probe_frames_release(uint32_t *frames, bool can, int memory)
 {
-	struct release release = {.can = can, .lo = ~(uint64_t)0};
+	struct release release = {.can = can, .memory = memory, .lo = ~(uint64_t)0};
 	uint64_t word = 1, copy = 0;
 
 	*frames = 0;

@@ -15,11 +15,12 @@
 #include <probe/thread.h>
 
 /*
- * Give every open frame of every stack its return address back; *frames counts them. -EBUSY: there is a frame that
- * cannot have it (can false: none can).  Some frames may then have theirs back, which is as good, and all others need
- * their stubs.
+ * Give every open frame of every stack its return address back; *frames counts them.  memory: a descriptor of the
+ * process' mem file, by which stacks are reached that are closed to the process itself; -1 = none. -EBUSY: there is a
+ * frame that cannot have it (can false: none can).  Some frames may then have theirs back, which is as good, and all
+ * others need their stubs.
  */
-int probe_frames_release(uint32_t *frames, bool can) __attribute__((warn_unused_result));
+int probe_frames_release(uint32_t *frames, bool can, int memory) __attribute__((warn_unused_result));
 /* Forget all stacks, and give the planes' memory back.  Call it after probe_frames_release(). */
 void probe_stacks_release(void);
 /* True if at address lies the block of a thread, as far as can be told. */

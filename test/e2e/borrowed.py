@@ -103,6 +103,28 @@ def dispatched_attached(case):
             expect(done.status == 2 and "syscall user dispatch" in done.stderr, f"status {done.status}: {done.stderr!r}")
 
 
+class Shuts(Program):
+    """test/prog/shutstacks.c"""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("shutstacks.c")])
+
+
+def shut_stacks(case):
+    """Frames that are open on stacks which the program has closed, or mapped anew without rights, are let go of, too."""
+    case.need_native("attaching")
+    with Shuts(case) as program, left_alone(program):
+        for _ in range(3):
+            with Tool(case, program, "-l", "descend", "--mode", "drop") as tool:
+                for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1):
+                    os.kill(program.pid, number)
+                    time.sleep(SOON)
+                tool.detach()
+                expect("the agent stays" not in tool.said(), f"it said {tool.said()!r}")
+            os.kill(program.pid, signal.SIGUSR2)
+    expect(case.trace().called().get("descend", 0) == 6 * 13, f"{case.trace().called()}")
+
+
 @contextlib.contextmanager
 def memory_group(pid, more):
     """A cgroup of the process' own, which may take so many bytes more than it has."""
@@ -201,6 +223,7 @@ def unshares(case):
 SINGLE = {
     "attach-unshares": unshares,
     "attach-dropped-rights": drops,
+    "attach-shut-stacks": shut_stacks,
     "attach-in-strlen": scans,
     "attach-same-moment-churns": at_the_same_moment(lambda case: Borrowed(case, "churns"), contextlib.nullcontext),
     "attach-raises": raises,
