@@ -50,18 +50,45 @@ int patch_heads_lead(struct patch_result *result, struct patch_poker *poker, con
 	return patch_sites_apply(result, poker, heads, count, skips);
 }
 
-/* 1: the head has its own bytes; 0: others'. */
+/*
+ * Put a head's own bytes at *at where a jump's are.  All threads are stopped, and none has another tracer: so a first
+ * byte that is neither is a uprobe's breakpoint.  That stays, and has the file's byte put back some time; the bytes
+ * behind it must be the file's, too, by then, and are for the kernel's single step.  Where the uprobe has gone, the
+ * file's byte is there already, before the bytes of a jump.  True: the bytes have changed.
+ */
+static bool put_own(uint8_t *at, const struct patch_piece *piece)
+{
+	uint8_t code[PATCH_HEAD_MAX];
+	bool differs = false;
+
+	patch_head_make(code, piece);
+	for (uint8_t i = 0; i < piece->length; i++) {
+		if (at[i] != piece->old[i] && at[i] != code[i] && i)
+			return false;
+		differs |= at[i] != piece->old[i] && (i || at[i] == code[i]);
+	}
+	if (!differs || !arch_lead_is_one(piece->length)) /* else a thread may be within the jump */
+		return false;
+	if (at[0] == code[0])
+		at[0] = piece->old[0];
+	memcpy(at + 1, piece->old + 1, piece->length - 1u);
+	return true;
+}
+
+static bool is_own(const uint8_t *at, const struct patch_piece *piece)
+{
+	return !memcmp(at, piece->old, piece->length);
+}
+
+/* True: the head has its own bytes. */
 static bool restore_one(struct patch_poker *poker, const struct patch_region *blocks, const struct calltap_site *head)
 {
 	struct patch_piece piece = patch_site_piece(blocks, head);
-	uint8_t code[PATCH_HEAD_MAX];
+	uint8_t now[PATCH_HEAD_MAX];
 
-	if (patch_piece_is(poker, &piece, piece.old))
-		return true;
-	if (!arch_lead_is_one(piece.length))
-		return false; /* a thread may be within the jump */
-	patch_head_make(code, &piece);
-	return patch_piece_is(poker, &piece, code) && !patch_poke(poker, piece.address, piece.old, piece.length);
+	if (SYS(pread64, poker->mem_fd, now, piece.length, piece.address, 0, 0) != (long)piece.length)
+		return false;
+	return (!put_own(now, &piece) || !patch_poke(poker, piece.address, now, piece.length)) && is_own(now, &piece);
 }
 
 /* How many bytes differ. */
@@ -108,24 +135,20 @@ static uint32_t restore_window(struct patch_poker *poker, const struct patch_reg
 {
 	uint64_t lo = heads[0].address;
 	size_t size = heads[count - 1].address + heads[count - 1].length - lo;
-	uint32_t own = 0, changed = 0;
 	uint8_t text[WINDOW];
+	bool changed = false;
+	uint32_t own = 0;
 
 	if (count > 1 && SYS(pread64, poker->mem_fd, text, size, lo, 0, 0) == (long)size) {
 		for (uint32_t i = 0; i < count; i++) {
 			struct patch_piece piece = patch_site_piece(blocks, &heads[i]);
-			uint8_t code[PATCH_HEAD_MAX], *at = text + (piece.address - lo);
+			uint8_t *at = text + (piece.address - lo);
 
-			patch_head_make(code, &piece);
-			if (!memcmp(at, piece.old, piece.length)) {
-				own++;
-			} else if (arch_lead_is_one(piece.length) && !memcmp(at, code, piece.length)) {
-				memcpy(at, piece.old, piece.length);
-				changed++;
-			}
+			changed |= put_own(at, &piece);
+			own += is_own(at, &piece);
 		}
 		if (!changed || !patch_poke(poker, lo, text, size))
-			return own + changed;
+			return own;
 	}
 	own = 0;
 	for (uint32_t i = 0; i < count; i++)

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 
 import live
 import tools
@@ -190,8 +191,39 @@ def probed_meanwhile(case):
         expect(called.get("recurse", 0) > 100, f"recorded {called}")
 
 
+class Waits(Program):
+    """borrowed.c in a file of the case's own, which calls its function at SIGUSR1 alone."""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        self.path = copied(case.program("borrowed.c"), case.folder)
+        self.start(case, [self.path, "waits"])
+
+
+def probed_between(removed_first):
+    """A probe at the first byte of a traced function that nobody calls meanwhile: it has gone when the tool leaves, or goes later
+    on.  The function is the file's again, and may be called."""
+    def test(case):
+        with Kernel(case) as kernel, Waits(case) as program, left_alone(program):
+            start = Code(program.path, "call").start
+            with Tool(case, program) as tool:
+                with kernel.probe(program.path, start):
+                    expect(len(live.differing(program.pid)) > 1, "nothing is led, or there is no probe")
+                    if not removed_first:
+                        tool.detach()
+                        different = live.differing(program.pid)
+                        expect(set(different.values()) == {0xCC} and len(different) == 1, f"text differs: {different}")
+                if removed_first:
+                    tool.detach()
+                expect("the agent stays" not in tool.said(), f"it said {tool.said()!r}")
+            expect(not live.differing(program.pid), f"text differs: {live.differing(program.pid)}")
+            os.kill(program.pid, signal.SIGUSR1)
+            time.sleep(0.2)
+    return test
+
+
 ALONE = {"gdb-walk": walked, "gdb-held": held, "gdb-holds": holds,
-         "uprobe-before": probed_before(False), "uprobe-removed": probed_before(True), "uprobe-meanwhile": probed_meanwhile}
+         "uprobe-before": probed_before(False), "uprobe-removed": probed_before(True), "uprobe-meanwhile": probed_meanwhile,
+         "uprobe-between": probed_between(True), "uprobe-goes-later": probed_between(False)}
 SINGLE = {
     **{f"peers-{name}-{build}": in_build(tools.SINGLE[name], STOCK[build]) for build, names in GDB.items() for name in names},
     **{f"peers-{name}": in_build(test, STOCK["gcc"]) for name, test in ALONE.items()},

@@ -365,9 +365,10 @@ static void others_bytes_are_left(void **state)
 	assert_int_equal(patch_poke(&poker, batch.heads[0].address, breakpoint, size), 0);
 	patch_heads_restore(&restored, &poker, &batch.blocks, batch.heads, 1);
 	assert_int_equal(restored.left, 1);
-	assert_int_equal(restored.leading, 1);
+	assert_int_equal(restored.leading, size > 1);
 	assert_memory_equal((const void *)batch.heads[0].address, breakpoint, size);
-	assert_int_equal(patch_poke(&poker, batch.heads[0].address, byte, size), 0);
+	/* Where a byte is less than an instruction it is a uprobe's, and the file's will be put back. */
+	assert_int_equal(patch_poke(&poker, batch.heads[0].address, size > 1 ? byte : batch.heads[0].old, size), 0);
 	restore_heads(&batch);
 	/* As one that was there before, so that the head was never led: where a byte is less than an instruction. */
 	memcpy(byte, (const void *)batch.heads[0].address, size);

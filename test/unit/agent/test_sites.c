@@ -491,6 +491,31 @@ static void a_site_below_a_breakpoint_leads_on(void **state)
 	unmake(&target);
 }
 
+/* A uprobe that came while its site led to a stub, or was off, and has gone, has left the file's first byte there. */
+static void sites_whose_first_byte_is_the_files_are_restored(void **state)
+{
+	struct patch_restored restored;
+	struct target target;
+	uint8_t before[PAGE];
+
+	make(&target);
+	memcpy(before, target.pages, PAGE);
+	apply(&target);
+	for (uint32_t i = 0; i < FUNCTIONS; i++) {
+		uint64_t at = target.sites[i].address;
+
+		if (i % 3 == 1)
+			assert_int_equal(patch_site_switch(&poker, &target.result.region, &target.sites[i], false), 0);
+		if (i % 3)
+			assert_int_equal(patch_poke(&poker, at, before + (at - (uint64_t)target.pages), 1), 0);
+	}
+	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, NULL);
+	assert_int_equal(restored.restored, FUNCTIONS);
+	assert_memory_equal(target.pages, before, PAGE);
+	call_all(&target);
+	unmake(&target);
+}
+
 /* Others' code in the place of a site leads to no stub. */
 static void others_code_leads_nowhere(void **state)
 {
@@ -646,6 +671,7 @@ int main(void)
 		cmocka_unit_test(what_is_unmapped_is_not_left),
 		cmocka_unit_test(what_cannot_be_restored_leads_on),
 		cmocka_unit_test(a_site_below_a_breakpoint_leads_on),
+		cmocka_unit_test(sites_whose_first_byte_is_the_files_are_restored),
 		cmocka_unit_test(others_code_leads_nowhere),
 		cmocka_unit_test(half_written_sites_are_taken_back),
 		cmocka_unit_test(hopeless_regions_are_refused),
