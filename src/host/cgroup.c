@@ -1,5 +1,6 @@
 /*
- * Limits of memory by cgroups (cgroup.h): the tightest one of the process' own cgroup and those that it lies in.
+ * Limits of memory by cgroups (cgroup.h): the tightest one of the process' own cgroup and those that it lies in; and
+ * the freezers of both hierarchies, which tell a cgroup's state with that of those that it lies in.
  *
  * In a container the mount may show less than the path that /proc tells; then the mount's own folder, which the walk
  * ends at, is the container's.  Context: host.
@@ -35,6 +36,14 @@ static const struct hierarchy hierarchies[] = {
 	 "memory.limit_in_bytes",
 	 "memory.usage_in_bytes",
 	 {"\ntotal_inactive_file ", "\ntotal_active_file "}},
+};
+
+/* A hierarchy that freezes processes, and how it tells. */
+static const struct freezer {
+	const char *line, *mounts[2], *file, *word;
+} freezers[] = {
+	{"0::", {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, "cgroup.events", "frozen 1"},
+	{":freezer:", {"/sys/fs/cgroup/freezer", NULL}, "freezer.state", "FR"}, /* FROZEN, FREEZING; THAWED */
 };
 
 static bool read_file(const char *folder, const char *name, char *text, size_t size)
@@ -79,15 +88,15 @@ static uint64_t left_in(const char *folder, const struct hierarchy *hierarchy)
 	return limit > used ? limit - used : 0;
 }
 
-/* Copy the path of the process' cgroup; false: it is in none of the kind. */
-static bool find_path(const char *text, const struct hierarchy *hierarchy, char *path, size_t size)
+/* Copy the path of the process' cgroup behind such a line's beginning; false: it is in none of the kind. */
+static bool find_path(const char *text, const char *beginning, char *path, size_t size)
 {
-	size_t length = strlen(hierarchy->line);
+	size_t length = strlen(beginning);
 
 	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line != 0) {
-		const char *at = hierarchy->line[0] == ':' ? strchr(line, ':') : line;
+		const char *at = beginning[0] == ':' ? strchr(line, ':') : line;
 
-		if (!at || strncmp(at, hierarchy->line, length) != 0)
+		if (!at || strncmp(at, beginning, length) != 0)
 			continue;
 		snprintf(path, size, "%.*s", (int)strcspn(at + length, "\n"), at + length);
 		return true;
@@ -121,7 +130,7 @@ uint64_t cgroup_memory_left(pid_t pid)
 	for (size_t i = 0; i < sizeof(hierarchies) / sizeof(hierarchies[0]); i++) {
 		const struct hierarchy *hierarchy = &hierarchies[i];
 
-		if (!find_path(text, hierarchy, path, sizeof(path)))
+		if (!find_path(text, hierarchy->line, path, sizeof(path)))
 			continue;
 		for (size_t k = 0; k < 2 && hierarchy->mounts[k]; k++) {
 			here = left_under(hierarchy->mounts[k], path, hierarchy);
@@ -129,4 +138,24 @@ uint64_t cgroup_memory_left(pid_t pid)
 		}
 	}
 	return left;
+}
+
+bool cgroup_is_frozen(pid_t pid)
+{
+	char cgroups[TEXT_MAX], text[TEXT_MAX], folder[4096], path[2048];
+
+	if (proc_text(pid, "cgroup", cgroups, sizeof(cgroups)))
+		return false;
+	for (size_t i = 0; i < sizeof(freezers) / sizeof(freezers[0]); i++) {
+		const struct freezer *freezer = &freezers[i];
+
+		if (!find_path(cgroups, freezer->line, path, sizeof(path)))
+			continue;
+		for (size_t k = 0; k < 2 && freezer->mounts[k]; k++) {
+			snprintf(folder, sizeof(folder), "%s%s", freezer->mounts[k], path);
+			if (read_file(folder, freezer->file, text, sizeof(text)) && strstr(text, freezer->word))
+				return true;
+		}
+	}
+	return false;
 }

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import signal
+import sys
 import time
 
 import cleared
@@ -125,6 +126,79 @@ def shut_stacks(case):
     expect(case.trace().called().get("descend", 0) == 6 * 13, f"{case.trace().called()}")
 
 
+FREEZERS = {  # of each version: folders, the file, and what is written to it
+    1: (("/sys/fs/cgroup/freezer",), "freezer.state", "FROZEN", "THAWED"),
+    2: (("/sys/fs/cgroup", "/sys/fs/cgroup/unified"), "cgroup.freeze", "1", "0"),
+}
+
+
+def write_to(folder, name, text):
+    with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    os.kill(pid, signal.SIGSTOP)
+    until("the stop", lambda: state_of(pid) == "T")
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def frozen(version):
+    folders, name, on, off = FREEZERS[version]
+
+    @contextlib.contextmanager
+    def freeze(pid):
+        for folder in folders:
+            group = os.path.join(folder, f"of-calltap-{pid}")
+            with contextlib.suppress(OSError):
+                os.mkdir(group)
+            if os.path.exists(os.path.join(group, name)):
+                break
+        else:
+            raise Skip("no cgroup can be frozen here")
+        try:
+            write_to(group, "cgroup.procs", str(pid))
+            write_to(group, name, on)
+            yield
+        finally:
+            write_to(group, name, off)
+            write_to(folder, "cgroup.procs", str(pid))
+            until("the cgroup's end", lambda: removed(group))
+    return freeze
+
+
+def held_at_the_end(hold, words):
+    """A process that cannot answer keeps nobody waiting: the cause is told, a second signal is enough, and `detach` clears it."""
+    def test(case):
+        case.need_native("attaching")
+        with Borrowed(case, "waits", sites=False) as program, left_alone(program):
+            for signals in (1, 2):
+                with Tool(case, program, "--mode", "drop") as tool:
+                    with hold(program.pid):
+                        began = time.monotonic()
+                        for number in range(signals):
+                            time.sleep(1.5 * number)  # the cause is looked for some times in a second
+                            tool.process.send_signal(signal.SIGINT)
+                        status = finish(tool.process)
+                        took = time.monotonic() - began
+                        expect(status == 1 and words in tool.said(), f"status {status}: {tool.said()!r}")
+                        expect(f"`calltap detach {program.pid}`" in tool.said(), f"it said {tool.said()!r}")
+                        print(f"{words}: it took {took:.1f} s with {signals} signals", file=sys.stderr)
+                        done = attach_for(case, program, 0.1)
+                        expect(done.status == 2 and words in done.stderr, f"status {done.status}: {done.stderr!r}")
+                cleared.cleared(case, program.pid)
+    return test
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+
+
 @contextlib.contextmanager
 def memory_group(pid, more):
     """A cgroup of the process' own, which may take so many bytes more than it has."""
@@ -224,6 +298,9 @@ SINGLE = {
     "attach-unshares": unshares,
     "attach-dropped-rights": drops,
     "attach-shut-stacks": shut_stacks,
+    "attach-ends-stopped": held_at_the_end(stopped, "is stopped"),
+    "attach-ends-frozen": held_at_the_end(frozen(2), "is frozen by its cgroup"),
+    "attach-ends-frozen-v1": held_at_the_end(frozen(1), "is frozen by its cgroup"),
     "attach-in-strlen": scans,
     "attach-same-moment-churns": at_the_same_moment(lambda case: Borrowed(case, "churns"), contextlib.nullcontext),
     "attach-raises": raises,

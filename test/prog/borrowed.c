@@ -95,6 +95,13 @@ static void *wait_with_limit(void *arg)
 	return NULL;
 }
 
+static void say_ready(void)
+{
+	printf("ready %d\n", (int)getpid());
+	fflush(stdout);
+}
+
+/* Ready when all threads are there. */
 static int waits(void)
 {
 	pthread_t first, second, third;
@@ -102,6 +109,7 @@ static int waits(void)
 	if (pthread_create(&first, NULL, take_turns, NULL) || pthread_create(&second, NULL, wait_for_condition, NULL) ||
 	    pthread_create(&third, NULL, wait_with_limit, NULL))
 		return 1;
+	say_ready();
 	pthread_join(first, NULL);
 	pthread_mutex_lock(&lock);
 	is_over = 1;
@@ -223,8 +231,8 @@ int main(int argc, char **argv)
 	sem_init(&detached, 0, 0);
 	signal(SIGUSR1, on_signal);
 	signal(SIGTERM, on_signal);
-	printf("ready %d\n", (int)getpid());
-	fflush(stdout);
+	if (strcmp(what, "waits") != 0)
+		say_ready();
 	if ((!strcmp(what, "drops") || !strcmp(what, "unshares")) && (setgid(NOBODY) || setuid(NOBODY)))
 		return 1;
 	failed = !strcmp(what, "unshares")			     ? unshares()

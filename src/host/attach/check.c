@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <calltap/abi/start.h>
+#include <host/cgroup.h>
 #include <host/yama.h>
 #include <native.h>
 
@@ -185,6 +186,10 @@ static int check_condition(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	if (state == 'T' || state == 't')
 		return calltap_diag_set(diag, -EAGAIN, "process %d (%s) is stopped; 'kill -CONT %d' lets it run",
 					(int)pid, name, (int)pid);
+	if (cgroup_is_frozen(pid))
+		return calltap_diag_set(diag, -EAGAIN,
+					"process %d (%s) is frozen by its cgroup ('docker pause' does that); thaw it",
+					(int)pid, name);
 	if (sandboxed)
 		return calltap_diag_set(
 			diag, -EPERM,

@@ -55,3 +55,11 @@ void progress_tell_left(struct session *session, uint32_t left)
 		"^C ends the recording\n",
 		left, counted(left, "process", "processes"), counted(left, "is", "are"));
 }
+
+void progress_held(struct session *session, pid_t pid, const char *why)
+{
+	if (!session->options->progress || session->ending.held_told)
+		return;
+	session->ending.held_told = true;
+	fprintf(stderr, "\r\033[Kcalltap: waiting for process %d (%s); ^C leaves it as it is\n", (int)pid, why);
+}

@@ -97,6 +97,7 @@ struct ending {
 	uint32_t asked;		  /* atomic: how often the session was asked to end */
 	bool letting_go;	  /* the session ends, whatever goes on */
 	bool left_told;		  /* that processes run which the command has left */
+	bool held_told;		  /* that a process is waited for which cannot answer */
 	uint64_t left_ns;	  /* since when they do */
 	uint64_t shown_ns;	  /* when progress was shown last */
 	uint64_t began_ns;	  /* CLOCK_MONOTONIC of when that began */
@@ -357,6 +358,7 @@ void signals_give_back(const struct session *session); /* in the command, before
 bool signals_ask_end(void);			       /* the command is to end */
 bool signals_hung_up(void);			       /* the terminal is gone */
 bool signals_any(void);				       /* there was a signal that ends a recording of no command's */
+unsigned signals_count(void);			       /* how many have come */
 bool signals_insist(void);			       /* so is the recording, whatever goes on */
 
 /* guests.c: processes that ask to be held while they execute static programs. */
@@ -406,6 +408,7 @@ int spawn_command(struct session *session, struct calltap_diag *diag) __attribut
 void progress_show(struct session *session, bool last);
 /* At the end: left is how many processes still have what was brought in.  For one of them nothing is shown. */
 void progress_leaving(struct session *session, uint32_t left);
+void progress_held(struct session *session, pid_t pid, const char *why);
 /* The command has ended, and so many processes that it has left are traced still: that is told once. */
 void progress_tell_left(struct session *session, uint32_t left);
 

@@ -80,3 +80,8 @@ bool signals_insist(void)
 {
 	return interrupts > 1 || terminations > 1 || hangups;
 }
+
+unsigned signals_count(void)
+{
+	return (unsigned)(interrupts + terminations + hangups);
+}

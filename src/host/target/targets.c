@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <host/cgroup.h>
 #include <host/proc.h>
 #include <host/files.h>
 #include <host/session/session.h>
@@ -21,6 +22,8 @@
 #define STUCK_NS       30000000000u /* an attach that does not go on is given up after that */
 #define DETACH_NS      1000000000u
 #define RELEASE_NS     20000000000u /* the same, where it was attached to and is to be as it was */
+#define HELD_NS	       5000000000u  /* the same, where it is seen that it cannot answer */
+#define LOOK_NS	       500000000u   /* that is looked at so often */
 #define DETACH_STEP_MS 20
 #define EVENTS	       32
 
@@ -194,41 +197,60 @@ static void begin_detach(struct session *session, struct target *target)
 			    !send_detach(session, target);
 }
 
+/* What keeps all threads of a process from running; NULL: nothing that is known. */
+static const char *held_by(pid_t pid)
+{
+	if (proc_state(pid, NULL) == 'T')
+		return "it is stopped; 'kill -CONT' lets it run";
+	return cgroup_is_frozen(pid) ? "it is frozen by its cgroup; thaw it" : NULL;
+}
+
 static void give_up(struct session *session, struct target *target)
 {
-	if (target->attachee && target->detaching)
+	if (target->attachee && target->detaching) {
+		const char *why = held_by(target->pid);
+
 		target_diagnose(session, target,
-				"process %d does not answer (is it stopped?); its agent restores its text when "
-				"it goes on",
-				(int)target->pid);
+				"process %d does not answer (%s); it runs on untraced when it goes on, and `calltap "
+				"detach %d` takes away then what is left in it",
+				(int)target->pid, why ? why : "is it stopped?", (int)target->pid);
+	}
 	targets_end(session, target);
 }
 
-/*
- * Processes that run on get their text back, all at once; whoever does not answer in time does so by himself.  Those
- * that were attached to are let go of one after the other, and each of them has all the time.
- */
-void targets_let_go(struct session *session)
+/* True if each process that has not answered is held.  The first one is told of, once. */
+static bool are_held(struct session *session)
 {
-	const uint64_t patience_ns = session->attachees.count ? RELEASE_NS : DETACH_NS;
-	struct epoll_event events[EVENTS];
-	uint64_t until = clock_now_ns() + patience_ns;
-	uint32_t left;
+	for (const struct target *target = session->targets; target; target = target->next) {
+		const char *why = !target->ended && target->detaching ? held_by(target->pid) : NULL;
 
-	session_lock(session);
-	session->ending.letting_go = true;
-	session->ending.began_ns = clock_now_ns();
-	if (session->emulated)
-		timing_tick(session, until + DETACH_NS); /* the last word on the clock */
-	for (struct target *target = session->targets; target; target = target->next)
-		begin_detach(session, target);
-	pthread_cond_broadcast(&session->answered); /* nobody is told anything any more */
-	left = count_detaching(session);
-	progress_leaving(session, left);
-	while (left && clock_now_ns() < until) {
+		if (!target->ended && target->detaching && !why)
+			return false;
+		if (why)
+			progress_held(session, target->pid, why);
+	}
+	return true;
+}
+
+/* Wait until all have answered, or one for too long has not; or, where none can, the user has had enough. */
+static void await_detached(struct session *session, uint64_t patience_ns)
+{
+	struct epoll_event events[EVENTS];
+	const unsigned signals = signals_count();
+	uint64_t until = clock_now_ns() + patience_ns, look_ns = 0, held_ns = 0, now; /* held_ns: since when all are */
+	uint32_t left = count_detaching(session);
+
+	while (left && (now = clock_now_ns()) < until) {
 		uint32_t before = left;
 		int n;
 
+		/* Letting go of one may have taken long: the others are looked at before they are given up. */
+		if (now > look_ns + LOOK_NS) {
+			look_ns = now;
+			held_ns = !are_held(session) ? 0 : held_ns ? held_ns : now;
+		}
+		if (held_ns && (now - held_ns > HELD_NS || signals_count() != signals))
+			break;
 		session_unlock(session);
 		n = epoll_wait(session->endpoint.epoll, events, EVENTS, DETACH_STEP_MS);
 		session_lock(session);
@@ -240,6 +262,26 @@ void targets_let_go(struct session *session)
 		if (left < before)
 			progress_leaving(session, left);
 	}
+}
+
+/*
+ * Processes that run on get their text back, all at once; whoever does not answer in time does so by himself.  Those
+ * that were attached to are let go of one after the other, and each of them has all the time.
+ */
+void targets_let_go(struct session *session)
+{
+	const uint64_t patience_ns = session->attachees.count ? RELEASE_NS : DETACH_NS;
+
+	session_lock(session);
+	session->ending.letting_go = true;
+	session->ending.began_ns = clock_now_ns();
+	if (session->emulated)
+		timing_tick(session, clock_now_ns() + patience_ns + DETACH_NS); /* the last word on the clock */
+	for (struct target *target = session->targets; target; target = target->next)
+		begin_detach(session, target);
+	pthread_cond_broadcast(&session->answered); /* nobody is told anything any more */
+	progress_leaving(session, count_detaching(session));
+	await_detached(session, patience_ns);
 	for (struct target *target = session->targets; target; target = target->next)
 		if (!target->ended)
 			give_up(session, target);
