@@ -150,6 +150,18 @@ static int read_symbols(const struct object *object, struct object_view *view)
 }
 
 /*
+ * What Mono has compiled ahead of time: its runtime reads the instructions in front of a return address, to find out
+ * what is called there for the first time.
+ */
+static bool is_of_mono(Elf_Scn *strings)
+{
+	static const char name[] = "\0mono_aot_file_info"; /* the one symbol that such an object exports */
+	const Elf_Data *data = elf_getdata(strings, NULL);
+
+	return data && data->d_buf && memmem(data->d_buf, data->d_size, name, sizeof(name)) != NULL;
+}
+
+/*
  * Find what speaks against the whole object.  True if the loader may change text.
  *
  * Go's code moves its stacks.  HotSpot (libjvm.so), and programs that GraalVM's native-image has made, take the word
@@ -168,7 +180,7 @@ static bool find_refusal(const struct object *object, struct object_view *view)
 
 		if (!strcmp(name, ".note.go.buildid") || !strcmp(name, ".gopclntab"))
 			view->refusal = "it has Go's code, which moves its stacks";
-		view->walked |= !strcmp(name, ".svm_heap");
+		view->walked |= !strcmp(name, ".svm_heap") || (!strcmp(name, ".dynstr") && is_of_mono(section));
 		if (strcmp(name, ".dynamic") != 0 || !(data = elf_getdata(section, NULL)))
 			continue;
 		for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
