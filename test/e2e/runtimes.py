@@ -2,10 +2,11 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
-from harness import Process, expect
+from harness import Process, expect, until
 from stock import native, need, same, written
 from steer import own_place
 
@@ -135,7 +136,7 @@ def names(case):
                       ("caml_curry2", alone), ("takes_off", "uses its return address or has none")):
         expect(found.get(name) == why, f"{name}: {found.get(name)!r}")
     for flags, more in ((["-Wl,-soname,libjvm.so"], ""), ([], "FUNCTION(MVM_jit_code_enter)"), ([], "FUNCTION(pypy_main_startup)"),
-                        ([], '__attribute__((section(".svm_heap"))) int heap = 1;')):
+                        ([], '__attribute__((section(".svm_heap"))) int heap = 1;'), ([], "int mono_aot_file_info = 1;")):
         found = listed(case, *flags, more=more)
         expect(found.get("plain") == alone and found.get("caml_alloc_shr") == alone, f"{flags}, {more!r}: {found}")
 
@@ -177,6 +178,80 @@ def without_tables(case):
     same(case, [os.path.join(case.folder, "bare"), "one"], calls=3, functions=["plain"])
 
 
+LISP = r"""
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static char *volatile top;
+static int ends[2];
+/* What the collector does: is the caller's address on the stack of the thread that has called libc? */
+__attribute__((noinline)) void call_into_lisp(void) { __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop"); }
+static __attribute__((noinline, section("lisp"))) void *compiled(void *arg)
+{
+	char byte;
+
+	top = __builtin_frame_address(0);
+	return read(ends[0], &byte, 1) == 1 ? arg : NULL;
+}
+extern char __start_lisp[], __stop_lisp[];
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	int lost = 0;
+
+	if (pipe(ends) || pthread_create(&thread, NULL, compiled, NULL))
+		return 1;
+	usleep(300000); /* the thread is in read() then */
+	for (int i = 0; i < (argc > 1 ? atoi(argv[1]) : 100); i++) {
+		int found = 0;
+
+		usleep(3000);
+		call_into_lisp();
+		for (char *at = top - 1024; at < top; at += 8)
+			found |= *(uintptr_t *)at - (uintptr_t)__start_lisp < (uintptr_t)(__stop_lisp - __start_lisp);
+		lost += !found;
+	}
+	if (write(ends[1], "", 1) == 1)
+		pthread_join(thread, NULL);
+	printf("lost %d times\n", lost);
+	return 7;
+}
+"""
+
+
+def lisp(case):
+    """SBCL's collector moves compiled code but for what a word on some stack may return to: no return address is replaced."""
+    own_place(case)
+    source, program = written(case, "lisp.c", LISP), os.path.join(case.folder, "lisp")
+    done = case.run(["gcc", "-O2", "-rdynamic", "-pthread", "-o", program, source])
+    expect(not done.status, done.stderr)
+    plain, why = case.run([program]), "a Lisp runtime, whose collector looks for return addresses on stacks"
+    expect(plain.status == 7 and plain.stdout == "lost 0 times\n", f"{plain.status}: {plain.stdout!r}")
+    refused = case.record([program], ["-l", "*:*"], log=False)
+    expect(refused.status == 2 and why in refused.stderr and not refused.stdout, f"{refused.status}: {refused.stderr!r}")
+    child = case.record(["sh", "-c", f"{program}; exit $?"], ["-l", "*:*"], log=False)
+    expect(child.status == 7 and child.stdout == plain.stdout and why in child.stderr, f"{child.status}: {child.stdout!r} {child.stderr!r}")
+    entries = case.record([program], ["-l", "*:*", "-p", "function"], log=False)
+    expect(entries.status == 7 and entries.stdout == plain.stdout, f"{entries.status}: {entries.stdout!r} {entries.stderr!r}")
+    expect(case.trace().called().get("usleep", 0) > 50, f"{case.trace().called()}")
+    attach = [case.tool, "attach", "-o", case.trace_path, "-l", "libc.so*:usleep"]
+    with Process([program, "1000"], stdout=subprocess.PIPE, text=True, cwd=case.folder, start_new_session=True) as process:
+        time.sleep(0.1)
+        done = case.run([*attach, str(process.pid)])
+        expect(done.status == 2 and why in done.stderr, f"{done.status}: {done.stderr!r}")
+        with Process([*attach, "-p", "function", str(process.pid)], stderr=subprocess.PIPE, cwd=case.folder) as tool:
+            until("the session", lambda: not case.run([case.tool, "status", str(process.pid)]).status)
+            for command in (["attach", "-o", case.trace_path + "2", "-l", "libc.so*:usleep", str(process.pid)],
+                            ["set", str(process.pid), "tracer=function_graph"]):
+                done = case.run([case.tool, *command])
+                expect(done.status and why in done.stderr, f"{command}: {done.status}, {done.stderr!r}")
+            tool.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[0]
+    expect(process.returncode == 7 and said == plain.stdout, f"status {process.returncode}: {said!r}")
+
+
 AS_IT_IS = True  # see harness.py
-SINGLE = {f"runtime-{test.__name__}": native(test) for test in (luajit, ocaml, names, without_tables)}
+SINGLE = {f"runtime-{test.__name__}": native(test) for test in (luajit, ocaml, names, without_tables, lisp)}
 LONG = {"runtime-hotspot": native(hotspot)}

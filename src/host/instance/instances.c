@@ -17,6 +17,7 @@
 #include <host/hook/handlers.h>
 #include <host/hook/triggers_impl.h>
 #include <host/hook/watch.h>
+#include <host/session/returns.h>
 #include <host/text.h>
 
 #include "instances.h"
@@ -354,6 +355,8 @@ static int begin_instance(struct session *session, struct instance_wish *wish, s
 	int ret = check_session(session, diag);
 
 	if (!ret)
+		ret = returns_check(session, exits, diag);
+	if (!ret)
 		ret = settings_refuse(options, session->emulated, diag);
 	if (!ret)
 		ret = check_times(options, diag);
@@ -515,6 +518,8 @@ int instances_set(struct instance *instance, const struct settings *next, struct
 	bool exits = next->options.tracer->has_exit, trees = filter_set_has(next->options.filters, FILTER_GRAPH);
 	int ret = check_fixed(now, next, instance->brief != NULL, diag);
 
+	if (!ret)
+		ret = returns_check(session, exits, diag);
 	if (ret)
 		return ret;
 	/* Under -g all functions are wanted, and few are recorded: so the targets know of trees before the sites are

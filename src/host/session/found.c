@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <calltap/abi/movers.h>
 #include <host/counted.h>
 #include <host/elf/advice.h>
 #include <host/elf/imports.h>
@@ -17,6 +16,7 @@
 #include <host/values/values.h>
 
 #include "found.h"
+#include "returns.h"
 #include "session.h"
 
 #define NEAR_MAX 3
@@ -43,7 +43,8 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 
 	/* The sanitizers' shared runtimes. */
 	found->asan |= strstr(path, "/libasan.so") != NULL;
-	found->mover = found->mover ? found->mover : calltap_mover(path);
+	if (!found->no_returns)
+		found->no_returns = returns_refused_by(path);
 	if (strstr(path, "/libtsan.so"))
 		found->greedy = "ThreadSanitizer";
 	ret = images_get(&image, &session->images, fd, path, library);
@@ -60,6 +61,8 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 	found->objects = objects;
 	if (!found->greedy)
 		found->greedy = greedy_sanitizer(image->object);
+	if (!found->no_returns && !library)
+		found->no_returns = returns_refused(image->object);
 	objects[found->count++] = image->object;
 	return 0;
 }
@@ -217,11 +220,10 @@ int found_check(const struct found *found, const struct session *session, const 
 			program);
 	if (!session->options->tracer->patches && !session->options->serves)
 		return 0;
-	if (found->mover && session->options->tracer->has_exit)
+	if (found->no_returns && session->options->tracer->has_exit)
 		return calltap_diag_set(diag, -ENODATA,
-					"%s uses %s, which copies parts of stacks away and back; its calls can be "
-					"recorded with -p function, their returns cannot",
-					program, found->mover);
+					"%s uses %s; its calls can be recorded with -p function, their returns cannot",
+					program, found->no_returns);
 	if (found->greedy)
 		return calltap_diag_set(diag, -ENODATA,
 					"%s is built with %s, which leaves no memory for the tracer to keep return "

@@ -22,12 +22,12 @@ struct found {
 	struct object **objects; /* the program's first */
 	struct image **images;	 /* of the same objects, until they are decided on */
 	size_t count;
-	size_t sites;	    /* that can be traced */
-	size_t wanted;	    /* that the filters leave */
-	bool asan;	    /* a library is AddressSanitizer's shared runtime */
-	const char *greedy; /* the sanitizer that lays claim to all memory, if there is one */
-	const char *mover;  /* what copies parts of stacks away and back, or NULL: calltap_mover() */
-	char unread[200];   /* path of the first object whose file is gone, "" = there is none */
+	size_t sites;		/* that can be traced */
+	size_t wanted;		/* that the filters leave */
+	bool asan;		/* a library is AddressSanitizer's shared runtime */
+	const char *greedy;	/* the sanitizer that lays claim to all memory, if there is one */
+	const char *no_returns; /* why returns cannot be recorded, or NULL: returns_refused() */
+	char unread[200];	/* path of the first object whose file is gone, "" = there is none */
 };
 
 /* Read the open file; what is no object that can be read is passed over. */

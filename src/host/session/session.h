@@ -159,6 +159,7 @@ struct session {
 	pthread_mutex_t lock;	 /* taken by session_lock() */
 	pthread_mutex_t next;	 /* held by the thread that gets `lock` next */
 	pthread_cond_t answered; /* signalled when an agent has answered, or a target has ended */
+	const char *no_returns;	 /* why the returns of one of its processes cannot be recorded, NULL = they can */
 	char diagnosis[480];	 /* the first thing to tell the user at the end, "" = none */
 	struct endpoint endpoint;
 	struct ending ending;

@@ -21,6 +21,7 @@
 #include <host/values/values.h>
 #include <tracers/tracer.h>
 
+#include "returns.h"
 #include "revalue.h"
 #include "session.h"
 
@@ -72,7 +73,7 @@ static int check_fixed(const struct session *session, const struct settings *nex
 			"the tracer %s keeps counters in place of records; detach and attach again to change "
 			"to it or from it",
 			old->tracer->counts ? old->tracer->name : new->tracer->name);
-	if (check_times(session, old, new, diag))
+	if (check_times(session, old, new, diag) || returns_check(session, new->tracer->has_exit, diag))
 		return diag->code;
 	if (session->options->serves && old->tracer != new->tracer)
 		return calltap_diag_set(diag, -EOPNOTSUPP,

@@ -15,6 +15,7 @@
 
 #include <host/cgroup.h>
 #include <host/proc.h>
+#include <host/session/returns.h>
 #include <host/session/session.h>
 #include <host/space.h>
 #include <host/values/values.h>
@@ -330,7 +331,7 @@ static int plan_object(struct session *session, struct target *target, const str
 	if (known_map(target, object, NULL))
 		return 0;
 	ret = image_at(session, target, space, object, &image);
-	if (ret || !image)
+	if (ret || !image || (image->object && !returns_take(session, target, image->object)))
 		return ret;
 	ret = plan_image(session, target, space, object, image);
 	for (struct image *addition = image->next; addition && !ret; addition = addition->next)

@@ -104,6 +104,7 @@ struct target {
 	uint64_t asked_ns; /* CLOCK_MONOTONIC of a CLOCK that is not answered yet, 0 = none */
 	bool greeted, dormant;
 	bool welcome;	/* SETUP was sent */
+	bool untraced;	/* returns_take() has said so */
 	bool foreign;	/* the program is for another CPU than the session's, and not traced */
 	bool detaching; /* DETACH was sent */
 	bool executed;	/* the process has executed another program in a sandbox, where the agent stays out */

@@ -1,0 +1,77 @@
+/*
+ * What forbids to record a process' returns (returns.h).
+ *
+ * SBCL's and CMUCL's collector moves compiled code, and takes from each word on a stack that it may be a return address
+ * into some; where a traced function has ours in its place, the code below it is moved.  Lisp calls libc's functions,
+ * and all others, from such code.  doc/design/stock.md.  Context: host.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <calltap/abi/movers.h>
+#include <host/elf/object.h>
+
+#include "returns.h"
+#include "session.h"
+
+static bool is_lisp(const struct object *object)
+{
+	const struct object_symbol *symbols;
+	size_t count = object_symbols(object, &symbols);
+
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(symbols[i].symbol, "call_into_lisp"))
+			return true;
+	return false;
+}
+
+const char *returns_refused_by(const char *path)
+{
+	const char *mover = calltap_mover(path);
+
+	if (!mover)
+		return NULL;
+	return !strcmp(mover, "greenlet") ? "greenlet, which copies parts of stacks away and back"
+					  : "Ruby's callcc, which copies parts of stacks away and back";
+}
+
+const char *returns_refused(const struct object *program)
+{
+	return is_lisp(program) ? "a Lisp runtime, whose collector looks for return addresses on stacks" : NULL;
+}
+
+static bool records_returns(const struct session *session)
+{
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)
+		if (session->instances[i] && session->instances[i]->settings.options.tracer->has_exit)
+			return true;
+	return false;
+}
+
+bool returns_take(struct session *session, struct target *target, const struct object *object)
+{
+	/* Where parts of stacks are copied the agent itself ends the recording, when it is due. */
+	const char *moved = returns_refused_by(object_path(object)),
+		   *why = target->map_count || target->untraced ? NULL : returns_refused(object);
+
+	if (moved || why)
+		session->no_returns = moved ? moved : why;
+	if (!why)
+		return !target->untraced;
+	target->untraced = records_returns(session);
+	if (target->untraced)
+		session_diagnose(session,
+				 "process %d uses %s, and ran untraced; its calls can be recorded with -p function",
+				 (int)target->pid, why);
+	return !target->untraced;
+}
+
+int returns_check(const struct session *session, bool exits, struct calltap_diag *diag)
+{
+	if (!exits || !session->no_returns)
+		return 0;
+	return calltap_diag_set(diag, -EOPNOTSUPP,
+				"a process of this session uses %s; its calls can be recorded with -p function, their "
+				"returns cannot",
+				session->no_returns);
+}
