@@ -565,6 +565,10 @@ void agent_contexts_init(void);
 void agent_exec_init(void);
 /* tasks.c: find the functions that tell of files. */
 void agent_tasks_init(void);
+/* locks.c: find libc's mlockall(). */
+void agent_locks_init(void);
+/* A tool attaches: note whether the program has all memory locked that is mapped from now on. */
+void agent_locks_look(void);
 /* x86_64/mcount.c, mcount.c: likewise the functions that code built with -pg calls. */
 void agent_mcount_init(void);
 /*

@@ -93,6 +93,7 @@ static int begin(struct calltap_attach *attach)
 	if (sandbox_is_foreign((uint32_t)attach->filters))
 		return refuse(attach, -EPERM,
 			      "it has a seccomp filter, under which a call of the agent's may be its end");
+	agent_locks_look();
 	if (agent_process_init())
 		return refuse(attach, -ENOMEM, "it has no memory for the agent");
 	begin_session(attach);

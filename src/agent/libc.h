@@ -56,6 +56,7 @@ AGENT_EXPORT int posix_spawn(int *pid, const char *path, const void *actions, co
 			     char *const *arguments, char *const *environment);
 AGENT_EXPORT int posix_spawnp(int *pid, const char *file, const void *actions, const void *attributes,
 			      char *const *arguments, char *const *environment);
+AGENT_EXPORT int mlockall(int flags);
 AGENT_EXPORT int sigaltstack(const stack_t *stack, stack_t *old);
 AGENT_EXPORT void makecontext(void); /* forward.S; its arguments are passed on as they are */
 AGENT_EXPORT void swapcontext(void); /* forward.S; its arguments are passed on as they are */

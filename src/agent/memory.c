@@ -14,6 +14,7 @@
 #include <agent/agent.h>
 #include <base/mem.h>
 #include <base/sys.h>
+#include <probe/space.h>
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -24,7 +25,7 @@
 int agent_memory_init(void)
 {
 	const size_t size = AGENT_WIPED_SIZE;
-	void *wiped = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *wiped = probe_map(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	long ret;
 
 	if (sys_failed((long)wiped))
@@ -63,7 +64,7 @@ void *agent_map(int fd, uint64_t size, int prot, int flags, int seals)
 {
 	if (!is_sealed(fd, size, seals) && (!agent.files || seals & F_SEAL_WRITE || !is_kept_file(fd, size)))
 		return (void *)(long)-EPROTO;
-	return sys_mmap(NULL, size, prot, flags, fd, 0);
+	return probe_map(NULL, size, prot, flags, fd);
 }
 
 static bool ring_is_sane(const struct calltap_ring *ring, uint64_t stride)

@@ -286,6 +286,7 @@ void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_thr
 	shut->entered = true;
 	shut->filters = program != NULL;
 	shut->all_threads = all_threads;
+	probe_context.locks = 0; /* memory stays as it is mapped: nobody has asked about the calls that change that */
 	if (!shut->look_calls)
 		be_blind();
 	if (!shut->spare_calls)

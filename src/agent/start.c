@@ -191,6 +191,7 @@ void agent_fronts_init(void)
 	agent_contexts_init();
 	agent_exec_init();
 	agent_tasks_init();
+	agent_locks_init();
 	agent_mcount_init();
 	agent_marks_init();
 	agent_unwinder_look();

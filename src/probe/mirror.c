@@ -41,8 +41,8 @@ static bool is_mapped(uint64_t granule, enum space_pair pair)
 /* 0; 1: something lies there already; -1: failed. */
 static int map_plane(uint64_t *at)
 {
-	void *got = sys_mmap(at, GRANULE, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	void *got = probe_map(at, GRANULE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1);
 
 	if (sys_failed((long)got))
 		return (long)got == -EEXIST ? 1 : -1;

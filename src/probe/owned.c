@@ -9,6 +9,7 @@
 
 #include <base/mem.h>
 #include <base/sys.h>
+#include <probe/space.h>
 #include <probe/thread.h>
 
 #define IDS	   (1u << 22) /* thread ids are below: Linux' PID_MAX_LIMIT */
@@ -42,7 +43,7 @@ bool probe_owned_init(void)
 
 	if (pool)
 		return true;
-	memory = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	memory = probe_map(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	if (sys_failed((long)memory))
 		return false;
 	/* Sparse by nature. */

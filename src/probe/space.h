@@ -8,6 +8,7 @@
 #define PROBE_SPACE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <arch.h>
@@ -45,6 +46,10 @@ static inline bool space_has(const struct space_leaf *leaf, uint64_t granule, en
 	return __atomic_load_n(&leaf->mapped[pair][bit / 64], __ATOMIC_ACQUIRE) >> bit % 64 & 1; /* with set_bit() */
 }
 
+/* Map memory of the agent's, as mmap() does; where the program locks its memory, this is not locked. */
+void *probe_map(void *at, size_t size, int prot, int flags, int fd);
+/* True if a plane begins at the address. */
+bool probe_space_has_plane(uint64_t address);
 /* The leaf of a granule; NULL when there is none, or no such granule. */
 struct space_leaf *space_leaf(uint64_t granule);
 /* The leaf of a granule, made if need be; NULL when there is no memory, or no such granule. */

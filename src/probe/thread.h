@@ -181,6 +181,7 @@ struct probe_context {
 	struct probe_region regions[PROBE_REGIONS];
 	/* Called with signals blocked, in a forked child's first record; sets up wiped anew or leaves enabled 0. */
 	void (*on_new_process)(void);
+	uint32_t locks;	     /* 1: the program has memory locked that is mapped from now on (mlockall()) */
 	uint32_t rises;	     /* 1: there may be frames from before the trace: tell how far up each stack is seen */
 	uint32_t tells_open; /* 1: a flight recorder, which tells of open frames (open.h) */
 	struct {

@@ -63,6 +63,7 @@ import liars
 import libcalls
 import live
 import loaderless
+import locked
 import marks
 import mcount
 import musl
@@ -119,7 +120,7 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 # ALIKE are those of SINGLE that try code which is the same for all CPUs: emulated programs run them only with --long.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators, attach, borrowed, workers, struck, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, walked, triggers, liars, libcalls,
+           emulators, attach, borrowed, locked, workers, struck, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, walked, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
            peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, classes, rust_values, runtimes, choosing, constants, revalued, reader, prototypes, by_value, callers, counts, spans, paths, page, ranging, changed, comparing, adaptive,
            exported, reading, completing, shells, shown, tracefs, tracefs_details, tracefs_options, kernel_text, tracefs_raw, tracefs_ends, tracefs_storm, tracecmd, kernelshark, tree_files, tree_forked, tree_filters)
