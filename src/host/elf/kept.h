@@ -1,6 +1,6 @@
 /*
  * Results about large objects, kept from run to run in $XDG_CACHE_HOME/calltap or ~/.cache/calltap: a file for
- * each build id and kind (doc/design/stock.md, "What is kept").
+ * each build id, or object without one, and kind (doc/design/stock.md, "What is kept").
  *
  * Folder and files must be the user's own or root's, and written to by nobody else.  A file says itself what it holds
  * for, by a sum of all that the finding out reads.  The sum starts at a number that is drawn for each file: who makes

@@ -2,6 +2,7 @@
  * What is kept of an analysis: used again for the same image alone, and never when it is damaged or another's.
  */
 #include <elf.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -78,11 +79,11 @@ static int end(void **state)
 }
 
 /* Ask, and compare with what the analysis itself says. */
-static void ask(void)
+static void ask_as(const uint8_t *id, size_t size)
 {
 	struct stock_list kept;
 
-	assert_int_equal(stock_cache_find(&kept, &image, ID, sizeof(ID)), 0);
+	assert_int_equal(stock_cache_find(&kept, &image, id, size), 0);
 	assert_int_equal(kept.count, fresh.count);
 	for (size_t i = 0; i < kept.count; i++) {
 		const struct stock_function *a = &kept.functions[i], *b = &fresh.functions[i];
@@ -95,6 +96,11 @@ static void ask(void)
 		assert_int_equal(a->need.size != 0, a->verdict == STOCK_OK);
 	}
 	free(kept.functions);
+}
+
+static void ask(void)
+{
+	ask_as(ID, sizeof(ID));
 }
 
 /* Which file it is: one that is written anew is another one, or younger. */
@@ -227,7 +233,38 @@ static void test_no_file(void **state)
 	assert_int_equal(setenv("XDG_CACHE_HOME", base, 1), 0);
 }
 
-/* Without a build id, or with little code, nothing is kept. */
+/* The one file of the folder is there, and is called by another name than the build id's; it is removed. */
+static void remove_other(void)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	char name[512];
+	int count = 0;
+
+	assert_non_null(dir);
+	assert_int_not_equal(access(path, F_OK), 0);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		count++;
+		snprintf(name, sizeof(name), "%s/%s", folder, entry->d_name);
+		assert_int_equal(unlink(name), 0);
+	}
+	closedir(dir);
+	assert_int_equal(count, 1);
+}
+
+/* An object without a build id is known by what is in it. */
+static void test_without_id(void **state)
+{
+	(void)state;
+	unlink(path);
+	ask_as(NULL, 0);
+	ask_as(NULL, 0);
+	remove_other();
+}
+
+/* With little code nothing is kept. */
 static void test_not_kept(void **state)
 {
 	struct stock_section small = section;
@@ -236,8 +273,6 @@ static void test_not_kept(void **state)
 
 	(void)state;
 	unlink(path);
-	assert_int_equal(stock_cache_find(&list, &image, NULL, 0), 0);
-	free(list.functions);
 	small.size = 16 * SIZE;
 	little.sections = &small;
 	assert_int_equal(stock_cache_find(&list, &little, ID, sizeof(ID)), 0);
@@ -251,7 +286,7 @@ int main(void)
 		cmocka_unit_test(test_used_again),	 cmocka_unit_test(test_other_image),
 		cmocka_unit_test(test_damaged),		 cmocka_unit_test(test_cut_off),
 		cmocka_unit_test(test_others_may_write), cmocka_unit_test(test_no_file),
-		cmocka_unit_test(test_not_kept),
+		cmocka_unit_test(test_without_id),	 cmocka_unit_test(test_not_kept),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
