@@ -312,7 +312,7 @@ def results_attached(case):
     try:
         pid = int(wait_for(output, "running").split()[1])
         for _ in range(3):
-            done = case.run([case.tool, "attach", "-o", case.trace_path, "--duration", "150ms", *TWICE, "--if", "twice: ret:s32 & 2", str(pid)])
+            done = case.run([case.tool, "attach", "-o", case.trace_path, "--duration", "50ms", *TWICE, "--if", "twice: ret:s32 & 2", str(pid)])
             expect(done.status == 0 and process.poll() is None, f"attach: {done.status} {done.stderr}")
             pairs = values_of(case)
             expect(pairs and all(int(result) & 2 for _, result in pairs), f"{pairs[:5]}")

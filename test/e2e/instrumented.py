@@ -58,7 +58,7 @@ def xray_attached(case):
     try:
         wait_for(path, "ready")
         for _ in range(4):
-            done = case.run([case.tool, "attach", "-o", case.trace_path, "--duration", "150ms", str(process.pid)])
+            done = case.run([case.tool, "attach", "-o", case.trace_path, "--duration", "60ms", str(process.pid)])
             expect(done.status == 0, f"attach: status {done.status}, {done.stderr[-300:]!r}")
             called = case.trace(complete=False).called()
             expect({"framed", "recursive"} <= set(called), f"recorded {called}")

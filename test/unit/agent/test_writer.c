@@ -20,7 +20,7 @@
 #define SUB_MAX	    ((SUB - sizeof(struct calltap_subbuf)) / 8) /* words */
 #define HANDLER	    (1u << 27)					/* ids from here on are a handler's */
 #define RECORDS	    2000000u
-#define HANDLED_MAX 200000u
+#define HANDLED_MAX 60000u
 #define WAIT_MAX    40
 
 static struct fake_arena fake;
