@@ -10,7 +10,7 @@ import struck
 from endings import wait_for
 from harness import Process, expect, stop, until
 from loaderless import built
-from steering import Program, Tool, left_alone, listing, look, nothing_lost
+from steering import Program, Tool, left_alone, listing, look, nothing_lost, thread_name
 
 AGAIN = 20  # attaches of one program
 WALKED = 6  # attaches of each kind; by the second one some thread had been in the way
@@ -50,15 +50,6 @@ def library(case):
         expect(done.status == 1 and "linked statically" in done.stderr, f"status {done.status}: {done.stderr}")
 
 
-def thread_name(pid, tid):
-    """"" of a thread that has ended since it was listed."""
-    try:
-        with open(f"/proc/{pid}/task/{tid}/comm", encoding="utf-8") as file:
-            return file.read()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-
-
 def recorded(case):
     """A program that was recorded has the agent of its start, which attaches call again; and it is well to its end."""
     command = [case.program("attachee.c")]
@@ -70,7 +61,7 @@ def recorded(case):
         pid = int(wait_for(path, "ready").split()[1])
         os.kill(tool.pid, signal.SIGKILL)
         tool.wait()
-        until("the agent's thread to end", lambda: all(thread_name(pid, tid) != "calltap\n" for tid in listing(pid, "task")))
+        until("the agent's thread to end", lambda: all(thread_name(pid, tid) != "calltap" for tid in listing(pid, "task")))
         for _ in range(AGAIN):
             done = case.run([case.tool, "attach", "--mode", "drop", "--duration", "0.1s", "-o", case.trace_path, str(pid)])
             expect(done.status == 0 and case.trace().called(), f"status {done.status}: {done.stderr}")

@@ -12,7 +12,7 @@ from harness import Process, expect, until
 from later import Recorded
 from loaderless import built
 from steer import calltap
-from steering import Program, Tool, left_alone, threads
+from steering import Program, Tool, left_alone, thread_name, threads
 
 AS_FILED = re.compile("all [0-9.]+ [KMG]?i?B of its text are as in its files\n$")
 NOT_TRACED = "is not traced by you; `calltap status` lists what is"
@@ -28,15 +28,7 @@ def cleared(case, pid):
 def is_clear(pid):
     different = live.differing(pid)
     expect(not different, f"text differs: {list(different.items())[:5]}")
-    until("the agent's thread to end", lambda: "calltap" not in [name_of(pid, thread) for thread in threads(pid)], 5)
-
-
-def name_of(pid, thread):
-    try:
-        with open(f"/proc/{pid}/task/{thread}/comm", encoding="utf-8") as file:
-            return file.read().rstrip("\n")
-    except FileNotFoundError:
-        return ""
+    until("the agent's thread to end", lambda: "calltap" not in [thread_name(pid, thread) for thread in threads(pid)], 5)
 
 
 def attached(case):

@@ -82,7 +82,7 @@ def sleeps(pid):
         try:
             with open(f"/proc/{pid}/task/{thread}/status", encoding="utf-8") as status:
                 count += int(re.search(r"(?m)^voluntary_ctxt_switches:\s+(\d+)", status.read())[1])
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             pass
     return count
 

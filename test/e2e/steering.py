@@ -60,6 +60,15 @@ def listing(pid, what):
     return sorted(os.listdir(f"/proc/{pid}/{what}"), key=int)
 
 
+def thread_name(pid, tid):
+    """"" of a thread that has ended since it was listed, or ends while its file is read."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/comm", encoding="utf-8") as file:
+            return file.read().rstrip("\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def descriptors(pid):
     """{number: what it is of}"""
     found = {}
