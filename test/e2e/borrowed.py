@@ -162,6 +162,10 @@ def frozen(version):
             raise Skip("no cgroup can be frozen here")
         try:
             write_to(group, "cgroup.procs", str(pid))
+        except OSError as error:
+            os.rmdir(group)
+            raise Skip(f"no process can be moved to another cgroup here: {error}") from error
+        try:
             write_to(group, name, on)
             yield
         finally:
