@@ -20,6 +20,7 @@
 /* The longest wait for the control thread, which may have much text to write; and one without asking for the time. */
 #define AWAY_NS	     20000000000u
 #define AWAY_TICKS   (1ul << 33)
+#define END_NS	     1000000000u
 #define AWAY_STEP_NS 1000000u
 
 /* Close the copies in the thread's new descriptor table, which would keep the program's pipes open. */
@@ -83,7 +84,8 @@ static void prepare_attached(void)
 		agent_session_clear(&detached);
 }
 
-static int control_main(void *own_files)
+/* Returns once the conversation is over, if there was one. */
+static void control(bool own_files)
 {
 	enum agent_goodbye goodbye = AGENT_GOODBYE_NONE;
 	bool served;
@@ -94,7 +96,7 @@ static int control_main(void *own_files)
 	if (!own_files && sys_failed(SYS(unshare, CLONE_FILES | CLONE_FS, 0, 0, 0, 0, 0))) {
 		count_unreached();
 		agent_ready();
-		return 0;
+		return;
 	}
 	close_copies();
 	if (!own_files)
@@ -129,10 +131,20 @@ static int control_main(void *own_files)
 	if (agent.leave == AGENT_AWAY || (agent.is_successor && !served)) {
 		agent_times_follow(false);
 		agent_ready();
-		return 0;
+		return;
 	}
 	agent_session_end(ret, goodbye, served);
-	return agent.exit_status; /* the thread's end closes its descriptors */
+}
+
+/*
+ * The thread's end closes its descriptors.  If all others have ended meanwhile, its status is the process': the one
+ * that the initial thread has left.
+ */
+static int control_main(void *own_files)
+{
+	control(own_files);
+	(void)!agent_threads_last(&agent.exit_status);
+	return agent.exit_status;
 }
 
 /* Returns the control thread's tid, or -errno. */
@@ -174,6 +186,19 @@ long agent_control_launch(void)
 	return launch(AGENT_FREE);
 }
 
+/*
+ * A control thread that has nobody to talk to ends.  It does so before the program goes on, which may end itself in the
+ * next moment, by the system call exit(): the status of the thread that ends last is the process'.
+ */
+static void await_end(void)
+{
+	uint64_t until = sys_monotonic_ns() + END_NS;
+	uint32_t tid;
+
+	while ((tid = __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE)) && sys_monotonic_ns() < until)
+		sys_futex_wait(&agent.control_tid, tid, AWAY_STEP_NS);
+}
+
 void agent_control_start(void)
 {
 	uint32_t seen = agent.ready;
@@ -192,6 +217,8 @@ void agent_control_start(void)
 	agent_wait_ready(seen, agent.forked || agent.is_successor ? AGENT_CHILD_MS : AGENT_READY_MS);
 	if (__atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE) == seen)
 		count_unreached(); /* not ready in time: at least the process's first calls are missing */
+	else if (!__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE))
+		await_end();
 }
 
 void agent_control_settle(void)

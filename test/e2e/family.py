@@ -159,6 +159,17 @@ def other_net(case):
         expect("in another network namespace" in outcome.stderr, f"{command}: it said {outcome.stderr!r}")
 
 
+def ends_by_itself(case):
+    """A child out of reach of the tool ends by the system call exit() of its only thread: with its own status."""
+    program = case.program("lastexit.c")
+    for where in ("here", "files", "net"):
+        plain = case.run([program, where])
+        if plain.status == 77 or (where == "net" and not case.cpu.native):
+            continue  # only root can make a network namespace, and an emulator asks for none
+        for options in (["--stock", "never"], ["-l", "*:*", "-p", "function"]):
+            case.same_outcome(plain, case.record([program, where], ["--mode", "drop", *options], log=False), stderr=False)
+
+
 def again(case):
     """A daemon, which the command has left, executes itself anew: it is recorded to its end."""
     case.need_native("looking at what a program executes")
@@ -182,6 +193,7 @@ SINGLE = {
     "family-narrow": narrow,
     "family-missed": missed,
     "family-other-net": other_net,
+    "family-left-alone-ends": ends_by_itself,
     "family-again": again,
     "family-tasks": tasks,
     "family-attached-children": children,
