@@ -2,10 +2,9 @@
  * Calls by which a program changes what its threads may do: the agent stands in front of them, prepares for what
  * follows, and lets libc do the work.
  *
- * prctl() and syscall() are for seccomp (sandbox.c); the latter comes here from syscall.S, with the calls that matter.
- * The kernel refuses unshare() and setns() to a process of more
- * than one thread: so the control thread ends before and comes back after.  Context: control, on the program's thread;
- * no call of the agent's may change errno.
+ * prctl() is for seccomp (sandbox.c).  The kernel refuses unshare() and setns() to a process of more than one thread:
+ * so the control thread ends before and comes back after.  syscall() comes here from syscall.S, with the calls that
+ * matter.  Context: control, on the program's thread; no call of the agent's may change errno.
  */
 #include <linux/prctl.h>
 #include <linux/sched.h>
@@ -122,11 +121,6 @@ static long seccomp(long operation, long flags, long program)
 	return ret;
 }
 
-long agent_syscall(long number, long a, long b, long c, long d, long e)
-{
-	return (int)number == SYS_seccomp ? seccomp(a, b, c) : prctl_by_number(a, b, c, d, e);
-}
-
 static long no_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	return -1;
@@ -182,6 +176,24 @@ int setns(int fd, int kind)
 	if (aside)
 		agent_control_back();
 	return ret;
+}
+
+/* By number, as languages call what their libraries have no function for; what libc does of it is no more than the
+ * call. */
+long agent_syscall(long number, long a, long b, long c, long d, long e)
+{
+	switch ((int)number) {
+	case SYS_seccomp:
+		return seccomp(a, b, c);
+	case SYS_unshare:
+		return unshare((int)a);
+	case SYS_setns:
+		return setns((int)a, (int)b);
+	case SYS_mlockall:
+		return mlockall((int)a);
+	default:
+		return prctl_by_number(a, b, c, d, e);
+	}
 }
 
 #define THREAD_ALIGN 64 /* bytes, of libc's block, at the most */

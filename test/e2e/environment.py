@@ -471,7 +471,7 @@ def rooted(case):
 
 TAKEN = ("nothing", "closefrom", "close_range", "dup2", "removed", "dumpable", "no-new-privileges", "death-signal",
          "subreaper", "unshare-files", "unshare-user", "unshare-mount", "unshare-vm", "as", "stack", "locked", "processes",
-         "lock-all")
+         "lock-all", "call-unshare-user", "call-setns", "call-lock-all")
 
 CASES = {
     "process-threads": processes("threads"),

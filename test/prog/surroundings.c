@@ -128,6 +128,10 @@ TRACED static int namespaces(const char *how)
 		return unshare(CLONE_NEWNS);
 	if (!strcmp(how, "unshare-vm"))
 		return unshare(CLONE_VM | CLONE_SIGHAND);
+	if (!strcmp(how, "call-unshare-user")) /* as languages do whose libraries have no such function */
+		return (int)syscall(SYS_unshare, CLONE_NEWUSER);
+	if (!strcmp(how, "call-setns"))
+		return (int)syscall(SYS_setns, open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), 0);
 	return -1;
 }
 
@@ -150,6 +154,8 @@ TRACED static int limits(const char *how)
 		return limit(RLIMIT_NPROC, 1);
 	if (!strcmp(how, "lock-all"))
 		return mlockall(MCL_CURRENT | MCL_FUTURE);
+	if (!strcmp(how, "call-lock-all"))
+		return (int)syscall(SYS_mlockall, MCL_CURRENT | MCL_FUTURE);
 	return -1;
 }
 

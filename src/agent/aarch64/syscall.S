@@ -1,6 +1,6 @@
 /*
- * syscall() in front of libc's, AArch64.  prctl and seccomp, by which a program takes calls or the clock from itself, go to
- * agent_syscall() with the six arguments that are in registers; all else goes on to libc's function.
+ * syscall() in front of libc's, AArch64.  The calls that agent_syscall() knows go there with the six arguments that are in
+ * registers; all else goes on to libc's function.
  * Context: control, on the program's thread.
  */
 #include <asm/unistd.h>
@@ -14,8 +14,13 @@ syscall:
 	bti	c
 	cmp	w0, #__NR_prctl			/* an int, for the kernel */
 	b.eq	1f
-	mov	w16, #__NR_seccomp
-	cmp	w0, w16
+	cmp	w0, #__NR_seccomp
+	b.eq	1f
+	cmp	w0, #__NR_unshare
+	b.eq	1f
+	cmp	w0, #__NR_setns
+	b.eq	1f
+	cmp	w0, #__NR_mlockall
 	b.eq	1f
 	adrp	x16, agent_next_syscall
 	ldr	x16, [x16, #:lo12:agent_next_syscall]

@@ -1,6 +1,6 @@
 /*
- * syscall() in front of libc's, riscv64.  prctl and seccomp, by which a program takes calls or the clock from itself, go to
- * agent_syscall() with the six arguments that are in registers; all else goes on to libc's function.
+ * syscall() in front of libc's, riscv64.  The calls that agent_syscall() knows go there with the six arguments that are in
+ * registers; all else goes on to libc's function.
  * Context: control, on the program's thread.
  */
 #include <asm/unistd.h>
@@ -17,6 +17,12 @@ syscall:
 	li	t1, __NR_prctl
 	beq	t0, t1, 1f
 	li	t1, __NR_seccomp
+	beq	t0, t1, 1f
+	li	t1, __NR_unshare
+	beq	t0, t1, 1f
+	li	t1, __NR_setns
+	beq	t0, t1, 1f
+	li	t1, __NR_mlockall
 	beq	t0, t1, 1f
 	lla	t1, agent_next_syscall
 	ld	t1, 0(t1)

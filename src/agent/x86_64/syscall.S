@@ -1,8 +1,7 @@
 /*
- * syscall() in front of libc's, x86-64.  prctl and seccomp, by which a program takes calls or the clock from itself, go to
- * agent_syscall() with the six arguments that are in registers; all else goes on to libc's function.  The seventh
- * argument lies on the stack, in a place that is the caller's own where he passes fewer, and that a C function might
- * write to: so the front is no C function.
+ * syscall() in front of libc's, x86-64.  The calls that agent_syscall() knows go there with the six arguments that are in
+ * registers; all else goes on to libc's function.  The seventh argument lies on the stack, in a place that
+ * is the caller's own where he passes fewer, and that a C function might write to: so the front is no C function.
  * Context: control, on the program's thread.
  */
 #include <asm/unistd.h>
@@ -17,6 +16,12 @@ syscall:
 	cmp	$__NR_prctl, %edi		/* an int, for the kernel */
 	je	agent_syscall
 	cmp	$__NR_seccomp, %edi
+	je	agent_syscall
+	cmp	$__NR_unshare, %edi
+	je	agent_syscall
+	cmp	$__NR_setns, %edi
+	je	agent_syscall
+	cmp	$__NR_mlockall, %edi
 	je	agent_syscall
 	jmp	*agent_next_syscall(%rip)
 	.cfi_endproc
