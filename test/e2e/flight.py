@@ -359,7 +359,23 @@ def buffers_refused(case):
                f"{options}: status {outcome.status}: {outcome.stdout}{outcome.stderr}")
 
 
+def forked(case):
+    """The calls that a child has open from its parent begin with the child: what was before the fork is counted once."""
+    outcome = case.record([case.program("lateforks.c")], [*OVERWRITE, "-b", "16M"], log=False)
+    expect(outcome.status == 0 and outcome.stdout == "done well\n", f"{outcome.status}: {outcome.stdout!r} {outcome.stderr!r}")
+    text = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"]).stdout
+    entries = {}
+    for line in map(json.loads, text.splitlines()):
+        if line["ev"] == "enter" and line["fn"] in ("hold", "mark"):
+            entries.setdefault(line["fn"], []).append((line["ns"], line["pid"]))
+    (marked, parent), = entries["mark"]
+    expect(len(entries["hold"]) == 6, f"hold() was entered {entries['hold']}")
+    for ns, pid in entries["hold"]:
+        expect((pid == parent) == (ns < marked), f"process {pid} (parent {parent}) entered hold() at {ns} ns, mark() was at {marked}")
+
+
 SINGLE = {
+    "flight-forked": forked,
     "flight-snapshots": snapshots,
     "flight-history": history,
     "flight-refused": refused,

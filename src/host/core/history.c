@@ -20,7 +20,8 @@
 struct history_ring {
 	uint32_t process, sub_size, count;
 	uint32_t owner; /* of the ring when it was copied */
-	char name[16];	/* of the ring when it was copied */
+	uint64_t forked_ticks;
+	char name[16]; /* of the ring when it was copied */
 	char *subs;
 };
 
@@ -195,7 +196,10 @@ static int copy_ring(struct history *history, const struct history_arena *arena,
 	ret = new_ring(history, &copy);
 	if (ret)
 		return ret;
-	*copy = (struct history_ring){.process = arena->process, .sub_size = arena->sub_size, .owner = ring.owner};
+	*copy = (struct history_ring){.process = arena->process,
+				      .sub_size = arena->sub_size,
+				      .owner = ring.owner,
+				      .forked_ticks = arena->forked_ticks};
 	memcpy(copy->name, ring.comm, sizeof(copy->name) - 1);
 	history->ring_count++;
 	return copy_subs(history, arena, at, ring.opened, copy);
@@ -299,6 +303,16 @@ static int write_subs(struct history *history, struct thread_part *part)
 	return ret;
 }
 
+/* The frames that a forked child has from its parent are its own since the fork: what was before is in the parent's. */
+static void begin_with_child(struct open_calls *open, uint64_t forked_ticks)
+{
+	uint64_t earliest = forked_ticks < open->first_ticks ? forked_ticks : open->first_ticks;
+
+	for (size_t i = 0; i < open->count; i++)
+		if (open->list[i].entry_ticks < earliest)
+			open->list[i].entry_ticks = earliest;
+}
+
 /* Find the calls that were open when the kept records begin. */
 static int find_open(struct history *history, const struct thread_part *part, struct open_calls *open)
 {
@@ -319,6 +333,7 @@ static int find_open(struct history *history, const struct thread_part *part, st
 			ret = open_calls_see(open, payload, size);
 	}
 	open_calls_end(open);
+	begin_with_child(open, part->ring->forked_ticks);
 	return ret;
 }
 

@@ -25,6 +25,7 @@ struct history_ring;
 struct history_arena {
 	uint32_t process; /* index in the trace */
 	uint32_t ring_count;
+	uint64_t forked_ticks; /* of a forked child: when it began; else 0 */
 	uint64_t ring_stride;
 	uint32_t sub_size, sub_count;
 	/* Read size bytes at offset `at` of the arena; not 0: they are not to be had. */

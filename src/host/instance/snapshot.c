@@ -91,7 +91,10 @@ static int thread_at_end(void *arg, struct calltap_file_thread *row, bool holds_
 
 static struct history_arena arena_of(const struct share *share, const struct target_arena *arena)
 {
+	const struct calltap_file_process *row = &share->target->row;
+
 	return (struct history_arena){
+		.forked_ticks = row->start == CALLTAP_START_FORK ? row->start_ticks : 0,
 		.process = share->target->index,
 		.ring_count = arena->ring_count,
 		.ring_stride = arena->ring_stride,
