@@ -374,8 +374,21 @@ def forked(case):
         expect((pid == parent) == (ns < marked), f"process {pid} (parent {parent}) entered hold() at {ns} ns, mark() was at {marked}")
 
 
+def ended(case):
+    """The calls that a thread has left open end with the thread, and not with the recording."""
+    case.need_native("asking which threads live")
+    outcome = case.record([case.program("latethreads.c")], [*OVERWRITE, "-b", "1M"], log=False)
+    expect(outcome.status == 0 and outcome.stdout == "done well\n", f"{outcome.status}: {outcome.stdout!r} {outcome.stderr!r}")
+    text = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"]).stdout
+    lines = [line for line in map(json.loads, text.splitlines()) if line.get("fn") in ("body", "mark")]
+    marked, = (line["ns"] for line in lines if line["ev"] == "enter" and line["fn"] == "mark")
+    ends_of = [line["ns"] for line in lines if line["ev"] == "leave" and line["fn"] == "body"]
+    expect(len(ends_of) == 20 and max(ends_of) < marked, f"body() has ended at {ends_of}, mark() was at {marked}")
+
+
 SINGLE = {
     "flight-forked": forked,
+    "flight-ended": ended,
     "flight-snapshots": snapshots,
     "flight-history": history,
     "flight-refused": refused,

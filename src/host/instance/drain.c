@@ -22,6 +22,7 @@
 #include <calltap/abi/profile.h>
 #include <host/brief/brief.h>
 #include <host/hook/watch.h>
+#include <host/proc.h>
 #include <host/session/session.h>
 #include <host/thread.h>
 
@@ -380,8 +381,12 @@ static void reap_rings(struct drainer *drainer, struct share *share, struct targ
 				threads_refresh(instance->session, share->target, &instance->threads[reader->thread]);
 			continue;
 		}
-		if (instance->options->mode == CALLTAP_MODE_OVERWRITE)
-			continue; /* kept as history until a new thread takes the ring over */
+		if (instance->options->mode == CALLTAP_MODE_OVERWRITE) {
+			/* Kept as history until a new thread takes the ring over. */
+			if (reader->gone != state && !share->target->ended && proc_alive(share->target->pid))
+				reader->gone = state;
+			continue;
+		}
 		/* A thread that takes it over changes the state first: what was opened until here is the dead one's. */
 		opened = opened_of(arena, i);
 		if (__atomic_load_n(&arena->arena->state[i], __ATOMIC_ACQUIRE) != state)

@@ -50,9 +50,10 @@ struct ring_reader {
 	uint64_t lost_ahead; /* of the rest, what the thread's row has already */
 	uint64_t wait_told;  /* part of struct calltap_ring.wait_ticks that WAIT records have told */
 	/* With record_options.follow: how far the open sub-buffer is in the file. */
-	uint64_t part_number;	   /* the sub-buffer's number */
-	uint64_t part_ticks;	   /* time of the last record that was taken */
-	uint32_t part_words;	   /* words that were taken */
+	uint64_t part_number; /* the sub-buffer's number */
+	uint64_t part_ticks;  /* time of the last record that was taken */
+	uint32_t part_words;  /* words that were taken */
+	uint32_t gone; /* of a flight recorder: the ring's state, once its thread has ended while the process runs on */
 	struct brief_calls *calls; /* brief/brief.h; NULL = none */
 	struct peek_ring look;	   /* of a flight recorder */
 	struct peek_pace pace;	   /* of a ring that is drained */

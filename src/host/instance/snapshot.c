@@ -40,13 +40,30 @@ struct snapshot {
 	size_t call_count;
 };
 
-static struct target *target_of(const struct instance *instance, uint32_t index)
+static const struct share *share_of(const struct instance *instance, uint32_t index)
 {
 	const struct share *share = instance->shares;
 
 	while (share && share->target->index != index)
 		share = share->next;
+	return share;
+}
+
+static struct target *target_of(const struct instance *instance, uint32_t index)
+{
+	const struct share *share = share_of(instance, index);
+
 	return share ? share->target : NULL;
+}
+
+/* Had the thread that holds a ring ended before its process did? */
+static bool had_gone(const struct share *share, uint32_t tid)
+{
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++)
+			if (share->arenas[i].rings[k].gone == CALLTAP_RING_CLAIMED + tid)
+				return true;
+	return false;
 }
 
 /* A thread of a living process: the kernel knows whether it lives, and how it is called now. */
@@ -73,17 +90,17 @@ static int thread_now(void *arg, struct calltap_file_thread *row, bool holds_rin
 static int thread_at_end(void *arg, struct calltap_file_thread *row, bool holds_ring)
 {
 	struct instance *instance = arg;
-	const struct target *target = target_of(instance, row->process);
+	const struct share *share = share_of(instance, row->process);
 	uint32_t index;
 	int ret;
 
-	(void)holds_ring;
-	if (!target)
+	if (!share)
 		return -ESRCH;
-	ret = threads_add(instance, target, row->tid, row->start_ticks, &index);
+	ret = threads_add(instance, share->target, row->tid, row->start_ticks, &index);
 	if (ret)
 		return ret;
-	threads_name_row(instance->session, target, row, row->name);
+	row->ended |= holds_ring && had_gone(share, row->tid);
+	threads_name_row(instance->session, share->target, row, row->name);
 	instance->threads[index].row = *row;
 	instance->threads[index].dirty = false;
 	return 0;
