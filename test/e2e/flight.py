@@ -361,7 +361,7 @@ def buffers_refused(case):
 
 def forked(case):
     """The calls that a child has open from its parent begin with the child: what was before the fork is counted once."""
-    outcome = case.record([case.program("lateforks.c")], [*OVERWRITE, "-b", "16M"], log=False)
+    outcome = case.record([case.program("late.c"), "forks"], [*OVERWRITE, "-b", "16M"], log=False)
     expect(outcome.status == 0 and outcome.stdout == "done well\n", f"{outcome.status}: {outcome.stdout!r} {outcome.stderr!r}")
     text = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"]).stdout
     entries = {}
@@ -377,7 +377,7 @@ def forked(case):
 def ended(case):
     """The calls that a thread has left open end with the thread, and not with the recording."""
     case.need_native("asking which threads live")
-    outcome = case.record([case.program("latethreads.c")], [*OVERWRITE, "-b", "1M"], log=False)
+    outcome = case.record([case.program("late.c"), "threads"], [*OVERWRITE, "-b", "1M"], log=False)
     expect(outcome.status == 0 and outcome.stdout == "done well\n", f"{outcome.status}: {outcome.stdout!r} {outcome.stderr!r}")
     text = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"]).stdout
     lines = [line for line in map(json.loads, text.splitlines()) if line.get("fn") in ("body", "mark")]
