@@ -178,8 +178,7 @@ int setns(int fd, int kind)
 	return ret;
 }
 
-/* By number, as languages call what their libraries have no function for; what libc does of it is no more than the
- * call. */
+/* The calls that syscall.S hands on.  Languages make them by number, where their libraries have no function. */
 long agent_syscall(long number, long a, long b, long c, long d, long e)
 {
 	switch ((int)number) {

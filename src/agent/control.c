@@ -186,16 +186,14 @@ long agent_control_launch(void)
 	return launch(AGENT_FREE);
 }
 
-/*
- * A control thread that has nobody to talk to ends.  It does so before the program goes on, which may end itself in the
- * next moment, by the system call exit(): the status of the thread that ends last is the process'.
- */
-static void await_end(void)
+/* Wait until the control thread talks with a tool, or has ended. */
+static void await_live_or_end(uint64_t for_ns)
 {
-	uint64_t until = sys_monotonic_ns() + END_NS;
+	uint64_t until = sys_monotonic_ns() + for_ns;
 	uint32_t tid;
 
-	while ((tid = __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE)) && sys_monotonic_ns() < until)
+	while ((tid = __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE)) &&
+	       !__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) && sys_monotonic_ns() < until)
 		sys_futex_wait(&agent.control_tid, tid, AWAY_STEP_NS);
 }
 
@@ -217,21 +215,20 @@ void agent_control_start(void)
 	agent_wait_ready(seen, agent.forked || agent.is_successor ? AGENT_CHILD_MS : AGENT_READY_MS);
 	if (__atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE) == seen)
 		count_unreached(); /* not ready in time: at least the process's first calls are missing */
-	else if (!__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE))
-		await_end();
+	else
+		/*
+		 * A control thread that has nobody to talk to ends.  It does so before the program goes on, which may
+		 * end itself in the next moment, by the system call exit(): the status of the thread that ends last is
+		 * the process'.
+		 */
+		await_live_or_end(END_NS);
 }
 
 void agent_control_settle(void)
 {
-	uint64_t until = sys_monotonic_ns() + AWAY_NS;
-	uint32_t tid;
-
 	/* A forked child that has started no control thread has its parent's words. */
-	if (!probe_context.wiped || !probe_context.wiped->served)
-		return;
-	while ((tid = __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE)) &&
-	       !__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) && sys_monotonic_ns() < until)
-		sys_futex_wait(&agent.control_tid, tid, AWAY_STEP_NS);
+	if (probe_context.wiped && probe_context.wiped->served)
+		await_live_or_end(AWAY_NS);
 }
 
 bool agent_control_leave(enum agent_leave how, bool calls)

@@ -1,5 +1,5 @@
 /*
- * What the cgroups of a process leave it (a container's limit of memory), and whether they let it run.
+ * The memory that cgroups leave a process (a container's limit), and whether they let it run.
  *
  * Callers: record, attach.  Context: host; a target chooses the names of its cgroups.  Sources: Linux,
  * admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst and cgroup-v1/freezer-subsystem.rst; cgroups(7).

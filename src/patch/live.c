@@ -274,58 +274,54 @@ uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region 
  * A uprobe that came while the site led to its stub, or was off, and has gone: the kernel has put the file's byte over
  * the first one of ours.  No thread can run such code, so our byte comes back, and the site goes its way.
  */
-static void put_back_first(struct patch_poker *poker, const struct patch_piece *piece,
-			   const struct patch_glance *glance)
+static void put_back_first(struct patch_poker *poker, const struct patch_region *region,
+			   const struct calltap_site *site, unsigned round, const struct patch_glance *glance)
 {
-	struct way way = way_of(piece);
+	struct patch_piece piece = patch_site_piece(region, site);
+	struct way way = way_of(&piece);
 	uint8_t code[ARCH_SITE_MAX], now[ARCH_SITE_MAX];
 
-	if (!read_piece(now, poker, piece, glance) || now[0] != piece->old[0] ||
-	    !memcmp(now, piece->old, piece->length))
+	(void)round;
+	if (!read_piece(now, poker, &piece, glance) || now[0] != piece.old[0] || !memcmp(now, piece.old, piece.length))
 		return;
 	for (unsigned steps = 0; steps <= way.count; steps++) {
-		code_after(code, piece, &way, steps);
-		if (code[0] != now[0] && !memcmp(code + 1, now + 1, piece->length - 1u)) {
+		code_after(code, &piece, &way, steps);
+		if (code[0] != now[0] && !memcmp(code + 1, now + 1, piece.length - 1u)) {
 			struct arch_write first = {.size = 1, .bytes = {code[0]}};
 
-			if (patch_piece_write(poker, piece, &first))
+			if (patch_piece_write(poker, &piece, &first))
 				return; /* the site stays as it is, and is counted */
 			break;
 		}
 	}
 }
 
-static void put_back_firsts(struct patch_poker *poker, const struct patch_region *region,
-			    const struct calltap_site *sites, uint32_t count)
+typedef void site_fn(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *site,
+		     unsigned round, const struct patch_glance *glance);
+
+/* Visit sites, with the bytes of some at a time. */
+static void each_site(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *sites,
+		      uint32_t count, unsigned round, site_fn *visit)
 {
 	struct patch_glance glance;
 	uint32_t seen = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct patch_piece piece = patch_site_piece(region, &sites[i]);
-
 		if (i == seen)
 			seen += glance_at(&glance, poker, sites + i, count - i);
-		put_back_first(poker, &piece, &glance);
+		visit(poker, region, &sites[i], round, &glance);
 	}
 }
 
-/* Take one step of each site's way. */
-static void take_round(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *sites,
-		       uint32_t count, unsigned round)
+/* Take one step of a site's way. */
+static void site_step(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *site,
+		      unsigned round, const struct patch_glance *glance)
 {
-	struct patch_glance glance;
-	uint32_t seen = 0;
+	struct patch_piece piece = patch_site_piece(region, site);
 
-	for (uint32_t i = 0; i < count; i++) {
-		struct patch_piece piece = patch_site_piece(region, &sites[i]);
-
-		if (i == seen)
-			seen += glance_at(&glance, poker, sites + i, count - i);
-		take_step(poker, &piece, round, &glance);
-		if (arch_site_is_short(sites[i].length))
-			tramp_step(poker, region, &sites[i], round);
-	}
+	take_step(poker, &piece, round, glance);
+	if (arch_site_is_short(site->length))
+		tramp_step(poker, region, site, round);
 }
 
 void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, const struct patch_region *region,
@@ -336,9 +332,9 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 	int ret = 0;
 
 	*out = (struct patch_restored){0};
-	put_back_firsts(poker, region, sites, count);
+	each_site(poker, region, sites, count, 0, put_back_first);
 	for (unsigned round = 0; round < ROUNDS && !ret; round++) {
-		take_round(poker, region, sites, count, round);
+		each_site(poker, region, sites, count, round, site_step);
 		ret = patch_sync(); /* if this fails, a core may still run the old bytes: no further step */
 	}
 	if (!ret && pages)

@@ -11,7 +11,8 @@
 
 static struct space_leaf *root[SPACE_ROOT_SIZE];
 
-/* What nobody may access is not brought into memory; and what was taken out of the locks before stays out. */
+/* The kernel brings no memory in that nobody may access; munlock() takes it out of the locks before it gets its rights.
+ */
 void *probe_map(void *at, size_t size, int prot, int flags, int fd)
 {
 	void *got = sys_mmap(at, size, probe_context.locks ? PROT_NONE : prot, flags, fd, 0);

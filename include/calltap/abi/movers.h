@@ -19,7 +19,7 @@ static inline int calltap_begins_with(const char *text, const char *beginning)
 
 /*
  * What copies parts of stacks, by the path of a file of it: Python's greenlet, and what Ruby's callcc() comes with.
- * Returns a name for messages that lives as long as the program, or NULL.
+ * Returns its name and what it does, for messages, which lives as long as the program; or NULL.
  */
 static inline const char *calltap_mover(const char *path)
 {
@@ -30,9 +30,9 @@ static inline const char *calltap_mover(const char *path)
 			continue;
 		of_ruby |= calltap_begins_with(path, "/ruby/");
 		if (calltap_begins_with(path, "/_greenlet."))
-			return "greenlet";
+			return "greenlet, which copies parts of stacks away and back";
 		if (of_ruby && calltap_begins_with(path, "/continuation.so"))
-			return "Ruby's callcc";
+			return "Ruby's callcc, which copies parts of stacks away and back";
 	}
 	return NULL;
 }

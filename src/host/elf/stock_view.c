@@ -150,8 +150,8 @@ static int read_symbols(const struct object *object, struct object_view *view)
 }
 
 /*
- * What Mono has compiled ahead of time: its runtime reads the instructions in front of a return address, to find out
- * what is called there for the first time.
+ * Mono compiles libraries ahead of time to such objects: its runtime reads the instructions in front of a return
+ * address, to find out what is called there for the first time.
  */
 static bool is_of_mono(Elf_Scn *strings)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <calltap/abi/movers.h>
 #include <host/counted.h>
 #include <host/elf/advice.h>
 #include <host/elf/imports.h>
@@ -44,7 +45,7 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 	/* The sanitizers' shared runtimes. */
 	found->asan |= strstr(path, "/libasan.so") != NULL;
 	if (!found->no_returns)
-		found->no_returns = returns_refused_by(path);
+		found->no_returns = calltap_mover(path);
 	if (strstr(path, "/libtsan.so"))
 		found->greedy = "ThreadSanitizer";
 	ret = images_get(&image, &session->images, fd, path, library);

@@ -26,7 +26,7 @@ struct found {
 	size_t wanted;		/* that the filters leave */
 	bool asan;		/* a library is AddressSanitizer's shared runtime */
 	const char *greedy;	/* the sanitizer that lays claim to all memory, if there is one */
-	const char *no_returns; /* why returns cannot be recorded, or NULL: returns_refused() */
+	const char *no_returns; /* why returns cannot be recorded, or NULL: returns_refused(), calltap_mover() */
 	char unread[200];	/* path of the first object whose file is gone, "" = there is none */
 };
 

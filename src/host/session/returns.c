@@ -1,5 +1,5 @@
 /*
- * What forbids to record a process' returns (returns.h).
+ * Lisp runtimes and libraries that move stacks forbid to record a process' returns (returns.h).
  *
  * SBCL's and CMUCL's collector moves compiled code, and takes from each word on a stack that it may be a return address
  * into some; where a traced function has ours in its place, the code below it is moved.  Lisp calls libc's functions,
@@ -25,16 +25,6 @@ static bool is_lisp(const struct object *object)
 	return false;
 }
 
-const char *returns_refused_by(const char *path)
-{
-	const char *mover = calltap_mover(path);
-
-	if (!mover)
-		return NULL;
-	return !strcmp(mover, "greenlet") ? "greenlet, which copies parts of stacks away and back"
-					  : "Ruby's callcc, which copies parts of stacks away and back";
-}
-
 const char *returns_refused(const struct object *program)
 {
 	return is_lisp(program) ? "a Lisp runtime, whose collector looks for return addresses on stacks" : NULL;
@@ -51,7 +41,7 @@ static bool records_returns(const struct session *session)
 bool returns_take(struct session *session, struct target *target, const struct object *object)
 {
 	/* Where parts of stacks are copied the agent itself ends the recording, when it is due. */
-	const char *moved = returns_refused_by(object_path(object)),
+	const char *moved = calltap_mover(object_path(object)),
 		   *why = target->map_count || target->untraced ? NULL : returns_refused(object);
 
 	if (moved || why)

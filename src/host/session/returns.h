@@ -16,9 +16,7 @@ struct object;
 struct session;
 struct target;
 
-/* Why, as "NAME, which ..."; NULL: a file of that path does nothing of the kind. */
-const char *returns_refused_by(const char *path);
-/* The same of a program, which is no library. */
+/* Why, as calltap_mover() says it of a library; NULL: the program does nothing of the kind. */
 const char *returns_refused(const struct object *program);
 /*
  * The target has told of the object.  False: it is the target's program, and the session records returns; so the target

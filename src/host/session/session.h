@@ -359,8 +359,8 @@ void signals_give_back(const struct session *session); /* in the command, before
 bool signals_ask_end(void);			       /* the command is to end */
 bool signals_hung_up(void);			       /* the terminal is gone */
 bool signals_any(void);				       /* there was a signal that ends a recording of no command's */
-unsigned signals_count(void);			       /* how many have come */
 bool signals_insist(void);			       /* so is the recording, whatever goes on */
+unsigned signals_count(void);			       /* how many of these have come */
 
 /* guests.c: processes that ask to be held while they execute static programs. */
 void guests_begin(struct session *session);

@@ -197,7 +197,7 @@ static void begin_detach(struct session *session, struct target *target)
 			    !send_detach(session, target);
 }
 
-/* What keeps all threads of a process from running; NULL: nothing that is known. */
+/* A stop or a frozen cgroup keeps all threads of a process from running.  NULL: neither is there. */
 static const char *held_by(pid_t pid)
 {
 	if (proc_state(pid, NULL) == 'T')
