@@ -45,7 +45,7 @@ static bool open_quietly(struct ring_writer *writer, unsigned words)
 	return open;
 }
 
-/* Take slots in the open sub-buffer or the next one; NULL = the record is lost, and counted. */
+/* Take slots in the open sub-buffer or the next one; NULL = the record is lost, and counted, or recording has ended. */
 static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 {
 	uint64_t *slot = ring_take(writer, words);
@@ -67,9 +67,12 @@ static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 			open = open_quietly(writer, words);
 		}
 		if (!open) {
-			/* NULL: a handler has forked, and this is the child, whose writers were wiped. */
+			/*
+			 * NULL: a handler has forked, and this is the child, whose writers were wiped.  Not enabled:
+			 * recording has ended since the caller looked, so the record is behind its end.
+			 */
 			ring = writer->ring;
-			if (ring) {
+			if (ring && __atomic_load_n(&probe_context.enabled, __ATOMIC_SEQ_CST)) {
 				arch_local_add(&writer->lost, 1);
 				arch_local_add(&ring->lost, 1);
 			}

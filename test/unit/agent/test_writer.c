@@ -221,6 +221,24 @@ static void block_does_not_wait_for_ever(void **state)
 	end();
 }
 
+/*
+ * The tool says goodbye and reads on.  A thread that has seen that recording goes on, and then finds its ring full, has
+ * lost nothing: its record is behind the end.
+ */
+static void nothing_is_lost_behind_the_end(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 2);
+
+	for (uint32_t i = 0; i < 2 * SUB_MAX; i++)
+		assert_true(record(i));
+	probe_context.enabled = 0;
+	probe_context.shared.reader_gone = 1;
+	assert_false(record(1));
+	assert_int_equal(ring->lost, 0);
+	assert_int_equal(writer.lost, 0);
+	end();
+}
+
 struct drainer {
 	struct calltap_ring *ring;
 	uint32_t next;	/* id expected */
@@ -673,6 +691,7 @@ int main(void)
 		cmocka_unit_test(drop_counts_and_says_where),
 		cmocka_unit_test(overwrite_keeps_the_newest),
 		cmocka_unit_test(block_does_not_wait_for_ever),
+		cmocka_unit_test(nothing_is_lost_behind_the_end),
 		cmocka_unit_test(block_loses_nothing),
 		cmocka_unit_test(clock_marks),
 		cmocka_unit_test(moves_are_told),
