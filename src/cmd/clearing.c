@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <host/attach/attach.h>
 #include <host/compare.h>
 #include <host/counted.h>
 #include <host/now.h>
+#include <host/remote/remote.h>
 #include <host/text.h>
 #include <tracers/tracer.h>
 
@@ -99,23 +101,6 @@ static int clear(pid_t pid, char **argv, const char *whose, struct calltap_diag 
 	return ret;
 }
 
-int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
-{
-	const bool code = attach_slack_has(pid);
-	struct record_attached told = {.pid = pid};
-	int ret;
-
-	/* A child that was forked in the midst of an attach may have nothing else. */
-	if (code)
-		attach_slack_clean(pid);
-	ret = attach_has_agent(pid) ? clear(pid, argv, "an earlier calltap", diag) : clearing_refuse(pid, diag);
-	if (ret != -ESRCH || !code || attach_slack_has(pid))
-		return ret;
-	told.text = compare_text(pid, NULL, NULL);
-	tell(&told, "an earlier calltap");
-	return 0;
-}
-
 int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)
 {
 	if (!attach_has_agent(pid) || !compare_text(pid, NULL, NULL).differing)
@@ -123,21 +108,35 @@ int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)
 	return clear(pid, argv, "the recording", diag);
 }
 
-/* The forked processes that could not be cleared. */
+/* The processes that could not be cleared. */
 struct left {
 	uint32_t count;
 	char pids[128]; /* of the first ones */
 	struct calltap_diag why;
 };
 
-/* A child that has ended, or executed another program, has nothing any more. */
-static int clear_child(pid_t pid, char **argv, struct calltap_diag *diag)
+/* The session goes on without the process that was named, which it had given up. */
+static bool is_traced(pid_t pid)
+{
+	struct calltap_diag diag = {.column = -1};
+	int socket;
+
+	if (remote_connect(&socket, pid, &diag))
+		return false;
+	close(socket);
+	return true;
+}
+
+/* A process that has ended, or executed another program, has nothing any more.  whose: as of tell(). */
+static int clear_other(pid_t pid, char **argv, const char *whose, struct calltap_diag *diag)
 {
 	int ret;
 
+	if (whose && is_traced(pid))
+		return 0;
 	if (attach_slack_has(pid))
 		attach_slack_clean(pid);
-	ret = attach_has_agent(pid) ? clear(pid, argv, NULL, diag) : 0;
+	ret = attach_has_agent(pid) ? clear(pid, argv, whose, diag) : 0;
 	return ret == -ESRCH || !attach_has_agent(pid) ? 0 : ret;
 }
 
@@ -154,13 +153,14 @@ static void note_left(struct left *left, pid_t pid, const struct calltap_diag *w
 }
 
 /* Returns how many were cleared of those that the last look has found. */
-static uint32_t clear_found(const struct record_silent *silent, char **argv, int64_t until, struct left *left)
+static uint32_t clear_found(const struct record_silent *silent, char **argv, const char *whose, int64_t until,
+			    struct left *left)
 {
 	uint32_t cleared = 0;
 
 	for (size_t i = 0; i < silent->count; i++) {
 		struct calltap_diag diag = {.column = -1};
-		int ret = now_ms() < until ? clear_child(silent->pids[i], argv, &diag)
+		int ret = now_ms() < until ? clear_other(silent->pids[i], argv, whose, &diag)
 					   : calltap_diag_set(&diag, -ETIMEDOUT, "there was no time for it");
 
 		if (ret)
@@ -171,24 +171,70 @@ static uint32_t clear_found(const struct record_silent *silent, char **argv, int
 }
 
 /*
- * Children of children may be forked meanwhile, so there is another look after each that was of use.  One that cannot
- * be cleared may go on forking.
+ * Clear all that looks find.  Some may fork meanwhile, so there is another look after each that was of use.  One that
+ * cannot be cleared may go on forking.  Returns how many were cleared.
  */
-void clearing_children(struct record_result *result, char **argv)
+static uint32_t clear_all(struct record_silent *silent, char **argv, const char *whose, struct left *left)
 {
 	const int64_t until = now_ms() + CHILDREN_MS;
-	struct left left = {0};
-	uint32_t cleared;
+	uint32_t cleared, sum = 0;
 
 	do {
-		record_silent_look(&result->silent);
-		cleared = clear_found(&result->silent, argv, until, &left);
-		result->freed += cleared;
+		record_silent_look(silent);
+		cleared = clear_found(silent, argv, whose, whose ? INT64_MAX : until, left);
+		sum += cleared;
 	} while (cleared && now_ms() < until);
+	return sum;
+}
+
+void clearing_children(struct record_result *result, char **argv)
+{
+	struct left left = {0};
+
+	result->freed += clear_all(&result->silent, argv, NULL, &left);
 	if (left.count)
 		fprintf(stderr,
 			"calltap: %u %s what was brought in before the fork, and nothing is recorded there (%s); "
 			"'calltap detach PID' tries again:%s\n",
 			left.count, counted(left.count, "forked process keeps", "forked processes keep"), left.why.text,
 			left.pids);
+}
+
+/* What was left in the process alone. */
+static int clear_one(pid_t pid, char **argv, const char *whose, struct calltap_diag *diag)
+{
+	const bool code = attach_slack_has(pid);
+	struct record_attached told = {.pid = pid};
+	int ret;
+
+	/* A child that was forked in the midst of an attach may have nothing else. */
+	if (code)
+		attach_slack_clean(pid);
+	ret = attach_has_agent(pid) ? clear(pid, argv, whose, diag) : clearing_refuse(pid, diag);
+	if (ret != -ESRCH || !code || attach_slack_has(pid))
+		return ret;
+	told.text = compare_text(pid, NULL, NULL);
+	tell(&told, whose);
+	return 0;
+}
+
+int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
+{
+	static const char whose[] = "an earlier calltap";
+	struct record_silent others = {0};
+	struct left left = {0};
+	int ret;
+
+	record_silent_of(&others, pid);
+	ret = clear_one(pid, argv, whose, diag);
+	if (!ret)
+		clear_all(&others, argv, whose, &left);
+	record_silent_clear(&others);
+	if (left.count)
+		return calltap_diag_set(diag, -EIO,
+					"of %u %s of that calltap's nothing is taken away (%s); 'calltap "
+					"detach PID' tries again:%s",
+					left.count, counted(left.count, "other process", "other processes"),
+					left.why.text, left.pids);
+	return ret;
 }

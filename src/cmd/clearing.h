@@ -12,8 +12,9 @@
 #include <host/session/record.h>
 
 /*
- * Take away what is left in a process that no session of the user's traces, and print what became of it.  argv: the
- * verb's.  -ESRCH with diag: there is no agent in it, so nothing can be left.
+ * Take away what is left in a process that no session of the user's traces, and in the others that the killed calltap
+ * had followed with it, and print what became of each.  argv: the verb's.  -ESRCH with diag: there is no agent in it,
+ * so nothing can be left.  -EIO with diag: in some of the others something is left.
  */
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /*

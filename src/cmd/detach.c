@@ -25,7 +25,7 @@ static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
 			   "End the session that traces PID.  The process runs on: its functions get the bytes of\n"
 			   "their files back, and its trace is completed.  Other processes of the session are let\n"
 			   "go of, too, and further instances end with it; one of those ends alone when it is named.\n"
-			   "Of a process whose calltap was killed, what that has left is taken away.\n\n"
+			   "Where their calltap was killed, what that has left in them is taken away.\n\n"
 			   "      --instance NAME   only this instance (`calltap status PID` lists them)\n"
 			   "  -h, --help            this text\n";
 

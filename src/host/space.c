@@ -214,16 +214,17 @@ bool space_has_path(const struct space *space, const char *part)
 	return false;
 }
 
-bool space_has_path_in(pid_t alive, const char *part)
+unsigned long space_inode_of(pid_t alive, const char *part)
 {
+	unsigned long inode = 0;
 	struct space space;
-	bool found;
 
 	if (space_read(&space, alive))
-		return false;
-	found = space_has_path(&space, part);
+		return 0;
+	for (size_t i = 0; i < space.count && !inode; i++)
+		inode = strstr(space.maps[i].path, part) ? space.maps[i].inode : 0;
 	space_free(&space);
-	return found;
+	return inode;
 }
 
 bool space_same_file(const struct map *map, const struct map *other)

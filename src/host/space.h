@@ -43,8 +43,9 @@ void space_free(struct space *space);
 const struct map *space_find(const struct space *space, uint64_t address);
 /* True if some mapping's path has this part. */
 bool space_has_path(const struct space *space, const char *part);
-/* The same of a process whose mappings are not read yet (alive: as in space_read()). */
-bool space_has_path_in(pid_t alive, const char *part);
+/* The inode of the first such mapping's file, in a process whose mappings are not read yet (alive: as in space_read());
+ * 0 = there is none. */
+unsigned long space_inode_of(pid_t alive, const char *part);
 bool space_same_file(const struct map *map, const struct map *other);
 
 /* Take " (deleted)" off a path that the kernel tells; true: it was there. */

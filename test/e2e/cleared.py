@@ -50,6 +50,29 @@ def attached(case):
         expect("no calltap has left anything in it" in said, f"a second detach says {said!r}")
 
 
+def family(case):
+    """Of a killed tool's processes one is named: what was left in the others is taken away, too."""
+    case.need_native("attaching")
+
+    class Master(Program):
+        def __init__(self):  # pylint: disable=super-init-not-called
+            self.start(case, [case.program("master.c", sites=False), "forks", "3"])
+
+    with Master() as program, left_alone(program):
+        with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="utf-8") as file:
+            children = [int(word) for word in file.read().split()]
+        with Tool(case, program, "--children", "-l", "*", "-l", "libc.so*:usleep", "--mode", "drop", says=()) as tool:
+            until("all children to be led", lambda: all(live.differing(pid) for pid in children), 30)
+            os.kill(tool.process.pid, signal.SIGKILL)
+            finish(tool.process)
+        expect(len(children) == 3 and all(live.differing(pid) for pid in children), f"children {children} stay led")
+        cleared(case, program.pid)
+        for child in children:
+            is_clear(child)
+            said = calltap(case, "detach", child, status=1)
+            expect("no calltap has left anything in it" in said, f"a second detach says {said!r}")
+
+
 def at_any_time(case):
     """Killed between the attach's steps, while it records, and while it ends: the text is the file's afterwards."""
     case.need_native("attaching")
@@ -169,6 +192,7 @@ CASES = {}
 SINGLE = {
     "cleared-attached": attached,
     "cleared-static": built(builds.STATIC["static"], attached),
+    "cleared-family": family,
     "cleared-at-any-time": at_any_time,
     "cleared-recorded": recorded,
     "cleared-detached": detached(False),

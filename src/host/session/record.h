@@ -107,8 +107,9 @@ struct record_options {
 };
 
 /*
- * Children that were forked from a process that was attached to, and know of no end: they have never called in, or too
- * late.  They have what their parent had, which is to be taken away by sessions with `clears`.
+ * Processes that have what a session has left in them, which is to be taken away by sessions with `clears`.  After a
+ * session: children that were forked from a process that was attached to, and know of no end: they have never called
+ * in, or too late.  After the tool was killed: all processes that it had followed.
  */
 struct record_silent {
 	pid_t *pids; /* what the last look has found */
@@ -118,7 +119,8 @@ struct record_silent {
 	size_t parent_count;
 	pid_t *seen; /* those that earlier looks have found, or that were let go of otherwise */
 	size_t seen_count;
-	uint64_t board; /* inode of the session's board */
+	uint64_t board;		  /* inode of the session's board; 0 = there is nothing to look for */
+	unsigned long long since; /* only processes that began then or later, in the kernel's ticks */
 };
 
 /*
@@ -126,6 +128,8 @@ struct record_silent {
  * record_result_clear().
  */
 void record_silent_look(struct record_silent *silent);
+/* For such looks, all zeros before: processes of the session that pid is of, or was, but for pid itself. */
+void record_silent_of(struct record_silent *silent, pid_t pid);
 void record_silent_clear(struct record_silent *silent);
 
 /* Processes that are not in the trace: how many, and the first of them. */

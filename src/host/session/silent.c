@@ -1,12 +1,14 @@
 /*
- * Forked children that are left when a session that has attached to processes is over, and all its targets have let go.
+ * Processes that have the remains of a session that is over: forked children of one that has attached to processes, and
+ * whose targets have all let go; and all that a tool had followed which was killed.
  *
  * A child has its parent's memory as of the fork: with sites that are on, heads that are led, buffers, or only the code
  * of a borrowed thread, as the attach had come so far.  It calls in by its first traced call; one that makes none, or
  * makes it when nobody listens any more, knows of no end.  So each process that began after the tool is looked at: for
  * the session's board; for the agent at its parent's address, which chance does not give it; or for a borrowed thread's
  * code in the parent's program.  What has another session's board is that session's.  doc/design/control.md, "Letting
- * go". Context: host, the thread of the command, when the session is over.
+ * go".  Of a killed tool's session nothing is known but the board, and that is enough.  Context: host, the thread of
+ * the command, when the session is over.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -50,7 +52,7 @@ void silent_note(struct session *session)
 	silent->parents = calloc(session->attachees.count, sizeof(*silent->parents));
 	if (!silent->parents)
 		return;
-	silent->board = board.st_ino;
+	(void)!proc_stat(getpid(), STAT_BEGAN, &silent->since);
 	session_lock(session);
 	for (uint32_t i = 0; i < session->attachees.count; i++) {
 		const struct attachee *attachee = &session->attachees.list[i];
@@ -65,6 +67,14 @@ void silent_note(struct session *session)
 		if (target->alone || target->attach.heads_are_own)
 			note_seen(silent, target->pid);
 	session_unlock(session);
+	if (silent->parent_count)
+		silent->board = board.st_ino;
+}
+
+void record_silent_of(struct record_silent *silent, pid_t pid)
+{
+	silent->board = space_inode_of(pid, "/memfd:calltap-board");
+	note_seen(silent, pid);
 }
 
 static bool is_seen(const struct record_silent *silent, pid_t pid)
@@ -127,11 +137,11 @@ static void note_found(struct record_silent *silent, pid_t pid)
 }
 
 /* A child of vfork() has its parent's memory: it is no process to clear. */
-static void look_at(struct record_silent *silent, pid_t pid, unsigned long long since)
+static void look_at(struct record_silent *silent, pid_t pid)
 {
 	unsigned long long began, parent;
 
-	if (is_seen(silent, pid) || !proc_stat(pid, STAT_BEGAN, &began) || began < since ||
+	if (is_seen(silent, pid) || !proc_stat(pid, STAT_BEGAN, &began) || began < silent->since ||
 	    !proc_stat(pid, STAT_PARENT, &parent) || proc_share_memory(pid, (pid_t)parent) || !has_remains(silent, pid))
 		return;
 	note_found(silent, pid);
@@ -139,15 +149,13 @@ static void look_at(struct record_silent *silent, pid_t pid, unsigned long long 
 
 void record_silent_look(struct record_silent *silent)
 {
-	DIR *folder = silent->parent_count ? opendir("/proc") : NULL;
+	DIR *folder = silent->board ? opendir("/proc") : NULL;
 	const struct dirent *entry;
-	unsigned long long since = 0;
 
 	silent->count = 0;
-	(void)!proc_stat(getpid(), STAT_BEGAN, &since);
 	while (folder && (entry = readdir(folder)))
 		if (isdigit((unsigned char)entry->d_name[0]))
-			look_at(silent, (pid_t)strtol(entry->d_name, NULL, 10), since);
+			look_at(silent, (pid_t)strtol(entry->d_name, NULL, 10));
 	if (folder)
 		closedir(folder);
 }
