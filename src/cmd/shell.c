@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <host/descriptors.h>
+#include <host/sender.h>
 #include <host/tracefs/overlay.h>
 
 #include "cmd.h"
@@ -208,7 +209,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	int error = errno;
 
 	(void)context;
-	if (info->si_code <= 0 && passes_to > 0)
+	if (info->si_code <= 0 && passes_to > 0 && !sender_is_descendant(info))
 		kill(passes_to, number);
 	errno = error;
 }

@@ -14,6 +14,7 @@
 
 #include <host/elf/filter.h>
 #include <host/now.h>
+#include <host/sender.h>
 #include <host/trace/trace.h>
 
 #include "clearing.h"
@@ -126,11 +127,14 @@ int watching_target(struct watching *watching, int argc, char **argv, const char
 /* State of the signal handlers: where the end is asked for. */
 static int stop_by_signal = -1;
 
-static void on_signal(int number)
+static void on_signal(int number, siginfo_t *info, void *context)
 {
 	int error = errno;
 
 	(void)number;
+	(void)context;
+	if (sender_is_descendant(info))
+		return;
 	(void)eventfd_write(stop_by_signal, 1);
 	errno = error;
 }
@@ -147,7 +151,7 @@ int watching_make_stop(struct watching *watching)
 void watching_take_signals(void)
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		sigaction(ends[i], &action, NULL);

@@ -150,6 +150,30 @@ def hung_up(case):
     expect(status == 0, f"exit status {status} under nohup")
 
 
+def own_group(case):
+    """Signals that the program sends to its process group, which is the tool's: each comes to the program alone, and once."""
+    command = [case.program("group.c")]
+    told = []
+    for verb in (command, case.record_command(command)):
+        output, process = start(case, verb)
+        try:
+            status = finish(process)
+        finally:
+            stop(process)
+        with open(output, encoding="utf-8", errors="replace") as file:
+            told.append((status, file.read()))
+    expect(told[0] == told[1] and told[0][0] == 7, f"untraced and traced: {told}")
+    expect(case.trace().called().get("send_to_group") == 45 + 14, f"calls: {case.trace().called()}")
+    output, process = start(case, case.record_command([case.program("spin.c"), "2000"]))
+    try:
+        wait_for(output, "running")
+        process.send_signal(signal.SIGUSR1)
+        expect(finish(process) in (-signal.SIGUSR1, 128 + signal.SIGUSR1), "somebody else's SIGUSR1 ends the tool")
+        wait_for(output, "done well")
+    finally:
+        stop(process)
+
+
 def early_kills(case):
     """kill -9 of the program or the tool at many moments, starting before the first instruction."""
     program = case.program("spin.c")
@@ -247,6 +271,7 @@ SINGLE = {
     "tool-killed": tool_killed,
     "interrupted": interrupted,
     "hung-up": hung_up,
+    "own-group": own_group,
     "early-kills": early_kills,
     "full-disk": full_disk,
     "special-file": special_file,

@@ -71,8 +71,8 @@ struct attachees {
 	struct injector *injector; /* puts the agent into the attachee that is ATTACHEE_COMING, or NULL */
 };
 
-#define CALIBRATE_MS	5 /* time for measuring the rate of the tool's own counter */
-#define SESSION_SIGNALS 6 /* number of signals that the tool handles in its own way */
+#define CALIBRATE_MS	5  /* time for measuring the rate of the tool's own counter */
+#define SESSION_SIGNALS 65 /* signals have numbers below that */
 
 struct remote;
 struct unread;
@@ -150,7 +150,7 @@ struct output {
 /* Attributes of the tool's own that it changes, and gives the command as they were. */
 struct inherited {
 	struct rlimit files;
-	struct sigaction actions[SESSION_SIGNALS]; /* signals.c */
+	struct sigaction actions[SESSION_SIGNALS]; /* by number, those that the tool takes (signals.c) */
 };
 
 struct session {

@@ -5,18 +5,25 @@
  * ^C is the program's, which has it from the terminal; the tool goes on until
  * the program has ended.  SIGTERM was sent to the tool alone and is passed on.
  * A second one of either ends the recording; of a process that was attached to, the first.  SIGHUP, of a terminal that
- * is gone, ends it at once: the program has it from the terminal, and may choose to go on.  A pipe or a file that takes
+ * is gone, ends it at once: the program has it from the terminal, and may choose to go on.  What the program sends to
+ * its own process group, which is the tool's, is not for the tool (host/sender.h): neither these nor others, by which
+ * the tool ends if somebody else sends them.  A pipe or a file that takes
  * no more is an error of write() like any other.  Context: host, the server thread.
  */
 #include <signal.h>
+
+#include <host/sender.h>
 
 #include "session.h"
 
 /* Signal handlers have no other place to write to. */
 static volatile sig_atomic_t interrupts, terminations, hangups;
 
-static void on_interrupt(int number)
+static void on_end(int number, siginfo_t *info, void *context)
 {
+	(void)context;
+	if (sender_is_descendant(info))
+		return;
 	if (number == SIGTERM)
 		terminations++;
 	else if (number == SIGHUP)
@@ -25,35 +32,75 @@ static void on_interrupt(int number)
 		interrupts++;
 }
 
-static const struct own {
-	int number;
-	void (*handler)(int);
-} own[SESSION_SIGNALS] = {
-	{SIGINT, on_interrupt}, {SIGQUIT, on_interrupt}, {SIGTERM, on_interrupt},
-	{SIGHUP, on_interrupt}, {SIGPIPE, SIG_IGN},	 {SIGXFSZ, SIG_IGN},
-};
+static void on_other(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (sender_is_descendant(info))
+		return;
+	signal(number, SIG_DFL);
+	raise(number); /* comes when this handler has returned */
+}
+
+/* What the tool does with a signal; SA_SIGINFO in the flags: by a handler.  False: as it came. */
+static bool choose(int number, struct sigaction *action)
+{
+	*action = (struct sigaction){.sa_flags = SA_SIGINFO};
+	/* A handler that another one interrupts between its load and its store would lose one of the two. */
+	sigfillset(&action->sa_mask);
+	switch (number) {
+	case SIGINT:
+	case SIGQUIT:
+	case SIGTERM:
+	case SIGHUP:
+		action->sa_sigaction = on_end;
+		return true;
+	case SIGPIPE:
+	case SIGXFSZ:
+		action->sa_flags = 0;
+		action->sa_handler = SIG_IGN;
+		return true;
+	case SIGUSR1:
+	case SIGUSR2:
+	case SIGALRM:
+	case SIGVTALRM:
+	case SIGPROF:
+	case SIGIO:
+	case SIGPWR:
+	case SIGSTKFLT:
+		break;
+	default:
+		if (number < SIGRTMIN || number > SIGRTMAX)
+			return false;
+	}
+	action->sa_flags |= SA_RESTART;
+	action->sa_sigaction = on_other;
+	return true;
+}
 
 void signals_take(struct session *session)
 {
+	struct sigaction action;
+
 	interrupts = 0;
 	terminations = 0;
 	hangups = 0;
-	for (unsigned i = 0; i < SESSION_SIGNALS; i++) {
-		struct sigaction action = {.sa_handler = own[i].handler};
-
-		/* A handler that another one interrupts between its load and its store would lose one of the two. */
-		sigfillset(&action.sa_mask);
-		sigaction(own[i].number, NULL, &session->inherited.actions[i]);
+	for (int number = 1; number < SESSION_SIGNALS; number++) {
+		if (!choose(number, &action))
+			continue;
+		sigaction(number, NULL, &session->inherited.actions[number]);
 		/* A signal that was ignored before, as in a shell's background job, stays ignored. */
-		if (session->inherited.actions[i].sa_handler != SIG_IGN)
-			sigaction(own[i].number, &action, NULL);
+		if (session->inherited.actions[number].sa_handler != SIG_IGN)
+			sigaction(number, &action, NULL);
 	}
 }
 
 void signals_give_back(const struct session *session)
 {
-	for (unsigned i = 0; i < SESSION_SIGNALS; i++)
-		sigaction(own[i].number, &session->inherited.actions[i], NULL);
+	struct sigaction action;
+
+	for (int number = 1; number < SESSION_SIGNALS; number++)
+		if (choose(number, &action))
+			sigaction(number, &session->inherited.actions[number], NULL);
 }
 
 bool signals_ask_end(void)

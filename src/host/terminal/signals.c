@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <host/sender.h>
+
 #include "signals.h"
 
 /* State of the handlers. */
@@ -14,11 +16,14 @@ static const struct terminal *volatile in_use;
 static int news_fd = -1;
 static volatile sig_atomic_t resized, continued, stop, ended_by;
 
-static void on_signal(int number)
+static void on_signal(int number, siginfo_t *info, void *context)
 {
 	uint64_t one = 1;
 	int error = errno;
 
+	(void)context;
+	if (sender_is_descendant(info))
+		return;
 	if (number == SIGWINCH)
 		resized = 1;
 	else if (number == SIGCONT)
@@ -44,7 +49,7 @@ int terminal_signals_take(int *fd)
 {
 	static const int asked[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP};
 	static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
 
 	if (news_fd < 0)
 		news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -53,7 +58,7 @@ int terminal_signals_take(int *fd)
 	*fd = news_fd;
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
 		sigaction(asked[i], &action, NULL);
-	action.sa_handler = on_crash;
+	action = (struct sigaction){.sa_handler = on_crash, .sa_flags = SA_RESTART};
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		sigaction(crashes[i], &action, NULL);
 	return 0;
