@@ -63,7 +63,7 @@ static int await_end(struct steering *steering, pid_t pid, int socket, char **an
 	bool told = false;
 	int ret = -ETIMEDOUT;
 
-	while (ret == -ETIMEDOUT && now_ms() < until) {
+	while (ret == -ETIMEDOUT && now_ms() < until && !remote_stopped_tool(socket)) {
 		told = ask_status(pid, &status);
 		if (status.file_bytes != before)
 			until = now_ms() + PATIENCE_MS;

@@ -429,13 +429,14 @@ def rude_neighbours(case):
 
 
 def tool_stopped(case):
-    """A tool that is stopped does not answer: told, and the others are shown."""
+    """A tool that is stopped does not answer: told, with the remedy, also by what would wait long for an answer."""
     environment = own_place(case)
     with Recorded(case, "--mode", "drop") as program:
         os.kill(program.process.pid, signal.SIGSTOP)
-        done = case.run([case.tool, "status"])
+        asked = [case.run([case.tool, *words]) for words in (["status"], ["detach", str(program.pid)])]
         os.kill(program.process.pid, signal.SIGCONT)
-        expect(done.status == 1 and "does not answer" in done.stderr, f"{done.status}: {done.stderr!r}")
+        remedy = f"is stopped; `kill -CONT {program.process.pid}` lets it go on"
+        expect(all(done.status == 1 and remedy in done.stderr for done in asked), f"{[(done.status, done.stderr) for done in asked]}")
         program.end()
     expect(not sockets(environment, program.pid), "the socket is still there")
 

@@ -225,17 +225,31 @@ struct wait {
 	uint64_t wanted_ns; /* what the tool's threads had had and wanted of the CPUs when the time began */
 };
 
-static void begin_wait(struct wait *wait, int socket, int timeout_ms, bool patient)
+/* The session's tool; 0 = not known, or of another PID namespace. */
+static pid_t tool_of(int socket)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 
+	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) ? 0 : peer.pid;
+}
+
+pid_t remote_stopped_tool(int socket)
+{
+	pid_t tool = tool_of(socket);
+	char state = tool ? proc_state(tool, NULL) : 0;
+
+	return state == 'T' || state == 't' ? tool : 0;
+}
+
+static void begin_wait(struct wait *wait, int socket, int timeout_ms, bool patient)
+{
 	*wait = (struct wait){.until_ms = now_ms() + timeout_ms, .timeout_ms = timeout_ms};
-	if (!patient || getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+	if (!patient)
 		return;
 	wait->turns = TURNS;
-	wait->tool = peer.pid;
-	wait->wanted_ns = peer.pid ? proc_wanted_ns(peer.pid) : 0;
+	wait->tool = tool_of(socket);
+	wait->wanted_ns = wait->tool ? proc_wanted_ns(wait->tool) : 0;
 }
 
 /*
@@ -332,12 +346,20 @@ static int receive_answer(int socket, struct answer *answer, struct wait *wait)
 	return got < 0 ? (int)got : 0;
 }
 
-static int explain_error(int code, struct calltap_diag *diag)
+static int explain_error(int socket, int code, struct calltap_diag *diag)
 {
+	pid_t stopped;
+
 	switch (code) {
 	case -ETIMEDOUT:
-		return calltap_diag_set(
-			diag, code, "the session does not answer; its tool may be stopped, or busy with many threads");
+		stopped = remote_stopped_tool(socket);
+		if (stopped)
+			return calltap_diag_set(diag, code,
+						"the session does not answer, for its tool, process %d, is stopped; "
+						"`kill -CONT %d` lets it go on",
+						(int)stopped, (int)stopped);
+		return calltap_diag_set(diag, code,
+					"the session does not answer; its tool may be busy with many threads");
 	case -EPIPE:
 	case -ECONNRESET:
 		return calltap_diag_set(diag, -EPIPE, "the session has ended");
@@ -381,7 +403,7 @@ static int take_answer(int socket, struct wait *wait, char **answer, struct call
 	int ret = receive_answer(socket, &got, wait);
 
 	if (ret)
-		ret = explain_error(ret, diag);
+		ret = explain_error(socket, ret, diag);
 	else if (got.code)
 		ret = take_error(&got, diag);
 	if (ret)
@@ -415,7 +437,7 @@ int remote_ask(int socket, const struct remote_request *request, char **answer, 
 	if (sent < 0 && sent != -EPIPE) /* the other end is closed, but its last answer may be there */
 		ret = (int)sent;
 	free(text);
-	return ret ? explain_error(ret, diag) : take_answer(socket, &wait, answer, diag);
+	return ret ? explain_error(socket, ret, diag) : take_answer(socket, &wait, answer, diag);
 }
 
 int remote_ask_status(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)

@@ -174,6 +174,8 @@ int remote_ask(int socket, const struct remote_request *request, char **answer, 
 /* instance: the name of one; NULL = the session itself. */
 int remote_ask_status(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/* The session's tool if it is stopped, by a signal or a debugger, so that it will not answer; 0 = it is not. */
+pid_t remote_stopped_tool(int socket);
 /* Receive an answer that nothing was asked for: the instance that was begun on this connection has ended. */
 int remote_receive(int socket, int timeout_ms, char **answer, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
