@@ -4,8 +4,8 @@
  * executed without the environment that brings the agent in.
  *
  * All is learned from /proc, by the server thread.  A process is looked at
- * ever more rarely, from 20 ms to 1 s after the last process has called in; one
- * that was there between two looks only is not seen.  Context: host.
+ * ever more rarely, from 20 ms to 1 s after the last process has called in, and
+ * more rarely where there are many; one that was there between two looks only is not seen.  Context: host.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -25,6 +25,7 @@
 
 #define FIRST_LOOK_NS 20000000u
 #define LAST_LOOK_NS  1000000000u
+#define LOOKS_SHARE   9u /* times as long as a look there is none */
 #define FEW_RECORDS   100u
 #define ENVIRON_MAX   (256u << 10)
 #define ANCESTORS_MAX 64
@@ -419,6 +420,18 @@ int family_due_ms(const struct session *session, int at_most)
 	return due - now < (uint64_t)at_most * 1000000 ? (int)((due - now) / 1000000) + 1 : at_most;
 }
 
+/*
+ * A look at hundreds of forked children that are about to call in takes longer than the shortest gap, and those wait
+ * for this very thread: looks have a tenth of its time.
+ */
+static void put_off(struct family *family, uint64_t began)
+{
+	uint64_t now = clock_now_ns(), earliest = now + (now - began) * LOOKS_SHARE;
+
+	if (family->look_ns < earliest)
+		family->look_ns = earliest;
+}
+
 /* Somebody new is a reason to look again soon. */
 static void set_next_look(struct family *family, uint32_t targets, uint64_t now)
 {
@@ -502,6 +515,7 @@ void family_look(struct session *session)
 	}
 	free_family(session->family->missed);
 	session->family->missed = missed;
+	put_off(session->family, now);
 	session_unlock(session);
 	free(all.members);
 	free(known.list);
