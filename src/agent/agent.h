@@ -544,6 +544,8 @@ void agent_debugger_tell(const struct patch_region *region);
 void agent_debugger_tell_blocks(const struct agent_blocks *blocks);
 /* Tell debuggers that all regions go. */
 void agent_debugger_forget(void);
+/* Who traces the calling thread by ptrace(), such as a debugger; 0 = nobody, or it cannot be known. */
+uint32_t agent_tracer(void);
 
 /* status.c: read a small text file, at most size - 1 bytes of it; false = it cannot be had. */
 bool agent_read_text(const char *path, char *text, size_t size) __attribute__((warn_unused_result));

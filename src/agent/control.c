@@ -147,19 +147,34 @@ static int control_main(void *own_files)
 	return agent.exit_status;
 }
 
+/*
+ * A tracer with PTRACE_O_TRACECLONE does not get to know of the thread, unless it is a debugger: that stops all threads
+ * when it changes text, and so must stop this one, which changes text, too.  Who traces a child that it has forked
+ * itself counts the child's stops, and knows of no thread.
+ */
+static unsigned long untraced(void)
+{
+	uint32_t tracer = agent_tracer();
+
+	return !tracer || (agent.forked && tracer == (uint32_t)SYS(getppid, 0, 0, 0, 0, 0, 0)) ? CLONE_UNTRACED : 0;
+}
+
 /* Returns the control thread's tid, or -errno. */
 static long start_thread(void)
 {
-	/* No CLONE_FILES, no CLONE_FS: see the head of this file.  No CLONE_SETTLS: no thread-local storage is used. */
-	const unsigned long flags =
-		CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+	/*
+	 * No CLONE_FILES, no CLONE_FS: see the head of this file.  No CLONE_SETTLS: no thread-local storage is used.
+	 * No CLONE_SYSVSEM: a list of semaphores is made with it, by which processes can be told apart.
+	 */
+	const unsigned long flags = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
 	void *stack_top = (char *)agent.stack + AGENT_OWN_STACK;
 	int *tid_word = (int *)&agent.control_tid;
-	long tid = arch_thread_start(flags, stack_top, control_main, &agent, tid_word);
+	long tid = arch_thread_start(flags | untraced(), stack_top, control_main, &agent, tid_word);
 
 	/* An emulator may know no threads but pthread_create()'s: the new thread parts from the others by itself. */
 	if (tid == -EINVAL)
-		tid = arch_thread_start(flags | CLONE_FILES | CLONE_FS, stack_top, control_main, NULL, tid_word);
+		tid = arch_thread_start(flags | CLONE_SYSVSEM | CLONE_FILES | CLONE_FS, stack_top, control_main, NULL,
+					tid_word);
 	return tid;
 }
 

@@ -131,13 +131,12 @@ static void put_image(struct image *image, const struct region *region)
 	put_sections(image, region);
 }
 
-/* True if a debugger is attached to this thread. */
-static bool is_debugged(void)
+uint32_t agent_tracer(void)
 {
 	char text[AGENT_STATUS_MAX];
 
-	return agent_read_text("/proc/thread-self/status", text, sizeof(text)) &&
-	       agent_number_after(text, "TracerPid:") != 0;
+	return agent_read_text("/proc/thread-self/status", text, sizeof(text)) ? agent_number_after(text, "TracerPid:")
+									       : 0;
 }
 
 /*
@@ -150,7 +149,7 @@ static void call_debugger(void)
 {
 	uint64_t trap = (uint64_t)1 << (SIGTRAP - 1), blocked = 0;
 
-	if (!is_debugged())
+	if (!agent_tracer())
 		return;
 	if (sys_failed(SYS(rt_sigprocmask, SIG_UNBLOCK, &trap, &blocked, sizeof(trap), 0, 0))) {
 		__jit_debug_register_code();

@@ -55,11 +55,13 @@ static const struct call probe_calls[] = {
 
 /* Calls of the control thread, and of a forked child that starts one. */
 static const struct call control_calls[] = {
-	{SYS_clone, {CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, ANY}},
+	{SYS_clone, {CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, ANY}},
+	{SYS_clone, {CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_UNTRACED, ANY}},
 	{SYS_prctl, {15 /* PR_SET_NAME */, ANY}},
 	{SYS_close_range, {0, ~0u}},
 	{SYS_close, {3}},
 	{SYS_chdir, {ANY}},
+	{SYS_openat, {(uint64_t)-100, ANY, 02000000}},
 	{SYS_openat, {(uint64_t)-100, ANY, 02000002}},
 	{SYS_read, {3, ANY, 1000}},
 	{SYS_pwrite64, {3, ANY, 5, ANY}},

@@ -25,6 +25,14 @@ def processes(shape):
     return test
 
 
+def tracer(case):
+    """A program that traces a child that it has forked sees no thread that the child has not made."""
+    case.need_native("tracing by ptrace()")
+    case.same_as_plain([case.program("tracer.c")])
+    case.compare(case.trace())
+    case.readable()
+
+
 def shared_memory(case):
     """Two tasks on one thread block: no harm is done; whose call is whose cannot be told."""
     case.same_as_plain([case.program("processes.c"), "shared"], log=False)
@@ -530,6 +538,7 @@ SINGLE = {
     "process-sister": processes("sister"),
     "process-orphan": processes("orphan"),
     "process-daemon": processes("daemon"),
+    "process-tracer": tracer,
     "process-shared-memory": shared_memory,
     "process-rooted": rooted,
     "process-ids": name_space_of_ids,
