@@ -99,12 +99,15 @@ int weighing_create(struct weighing **out, uint32_t functions, uint32_t threads,
 
 /*
  * True if the recorder took no detour before it read the clock: the exit of a call whose entry has no time does, for it
- * has seen a new tick.  (So do some entries, one in a tick; behind a record with a time these are few.)
+ * has seen a new tick.  (So do some entries, one in a tick; behind a record with a time these are few.)  Of a call that
+ * lies deeper than `entered` reaches nobody knows.
  */
 static bool is_fair(const struct running *running, const struct trace_event *event)
 {
+	const uint32_t depth = running->open.depth;
+
 	return event->kind == CALLTAP_REC_ENTRY || event->kind == CALLTAP_REC_TAIL ||
-	       (event->kind == CALLTAP_REC_EXIT && running->open.depth && running->entered[running->open.depth - 1]);
+	       (event->kind == CALLTAP_REC_EXIT && depth && depth <= RECORD_OPEN_MAX && running->entered[depth - 1]);
 }
 
 static unsigned octave_of(uint64_t ticks)

@@ -15,6 +15,7 @@
 enum { CALLER, LEAF, JUMPS, FUNCTIONS };
 
 #define SPAN 10000
+#define DEEP 4000000
 
 static struct weighing *weighing;
 static uint64_t now;
@@ -356,6 +357,22 @@ static void pieces_weigh_as_many_as_they_stand_for(void **state)
 	discard(&weights);
 }
 
+/* A recursion may be a million calls deep; how the deepest ones began is not kept, so their ends are no pieces. */
+static void deep_calls_are_no_pieces(void **state)
+{
+	struct weights weights;
+
+	(void)state;
+	for (unsigned i = 0; i < DEEP; i++)
+		note(CALLTAP_REC_ENTRY, LEAF, 1, true);
+	for (unsigned i = 0; i < DEEP; i++)
+		note(CALLTAP_REC_EXIT, LEAF, 5, i % 2 == 0);
+	timed_call(20, 100);
+	weights = settled();
+	expect(weights.ticks[LEAF], 100);
+	discard(&weights);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,6 +383,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(at_least_an_eighth_is_left, begin, end),
 		cmocka_unit_test_setup_teardown(tail_calls_end_pieces, begin, end),
 		cmocka_unit_test_setup_teardown(detours_are_no_pieces, begin, end),
+		cmocka_unit_test_setup_teardown(deep_calls_are_no_pieces, begin, end),
 		cmocka_unit_test_setup_teardown(outside_of_functions_there_are_pieces, begin, end),
 		cmocka_unit_test_setup_teardown(long_pieces_do_not_hide_the_surplus, begin, end),
 		cmocka_unit_test_setup_teardown(pairs_tell_of_functions_without_pieces, begin, end),
