@@ -115,7 +115,10 @@ struct left {
 	struct calltap_diag why;
 };
 
-/* The session goes on without the process that was named, which it had given up. */
+/*
+ * Another session has the process: one that attaches to it just now, which looks like a child that was forked in the
+ * midst of an attach; or the one that goes on without the process that was named, which it had given up.
+ */
 static bool is_traced(pid_t pid)
 {
 	struct calltap_diag diag = {.column = -1};
@@ -132,8 +135,6 @@ static int clear_other(pid_t pid, char **argv, const char *whose, struct calltap
 {
 	int ret;
 
-	if (whose && is_traced(pid))
-		return 0;
 	if (attach_slack_has(pid))
 		attach_slack_clean(pid);
 	ret = attach_has_agent(pid) ? clear(pid, argv, whose, diag) : 0;
@@ -160,8 +161,12 @@ static uint32_t clear_found(const struct record_silent *silent, char **argv, con
 
 	for (size_t i = 0; i < silent->count; i++) {
 		struct calltap_diag diag = {.column = -1};
-		int ret = now_ms() < until ? clear_other(silent->pids[i], argv, whose, &diag)
-					   : calltap_diag_set(&diag, -ETIMEDOUT, "there was no time for it");
+		int ret;
+
+		if (is_traced(silent->pids[i]))
+			continue;
+		ret = now_ms() < until ? clear_other(silent->pids[i], argv, whose, &diag)
+				       : calltap_diag_set(&diag, -ETIMEDOUT, "there was no time for it");
 
 		if (ret)
 			note_left(left, silent->pids[i], &diag);

@@ -8,9 +8,9 @@ import time
 
 import builds
 from endings import finish
-from harness import copied, expect
+from harness import Process, copied, expect, until
 from steer import own_place
-from steering import Program
+from steering import Program, Tool
 
 UNTRACED = "could not be patched"
 MOVING = "loads and unloads libraries all the time"
@@ -98,5 +98,27 @@ def liar(manner, said, seconds, status):
     return test
 
 
+def beside_another(case):
+    """A tool that ends does not take a process to which another one attaches just now, of the same program, for a child of
+    its own that was forked meanwhile."""
+    case.need_native("attaching")
+    liars = fake_tool(case)
+    with Program(case, "3") as first, Tool(case, first, says=()) as tool, Host(case, "entry-silent") as second:
+        with Process([liars, "attach", "-o", os.path.join(case.folder, "other"), str(second.pid)], env=own_place(case),
+                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
+            until("the borrowed thread to be in the liar", lambda: "libcalltap-agent" in mapped(second.pid))
+            tool.detach()
+            expect("forked process" not in tool.said(), f"the first tool said {tool.said()!r}")
+            expect(other.poll() is None, "the other tool was disturbed")
+            other.kill()
+        first.end()
+
+
+def mapped(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+        return file.read()
+
+
 SINGLE = {f"attach-liar-{manner}": liar(manner, *wanted) for manner, wanted in SHORT.items()}
+SINGLE["attach-beside-another"] = beside_another
 LONG = {f"attach-liar-{manner}": liar(manner, *wanted) for manner, wanted in LASTING.items()}

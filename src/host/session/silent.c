@@ -23,8 +23,9 @@
 
 #include "session.h"
 
-#define STAT_PARENT 4
-#define STAT_BEGAN  22
+#define STAT_PARENT   4
+#define STAT_BEGAN    22
+#define ANCESTORS_MAX 64
 
 /* A process that was attached to. */
 struct record_parent {
@@ -105,7 +106,23 @@ static bool is_agent_of_parent(const struct record_silent *silent, const struct 
 	return false;
 }
 
-static bool has_remains(const struct record_silent *silent, pid_t pid)
+/*
+ * A process of the same program to which another tool attaches just now has a borrowed thread's code, too, and no board
+ * yet.  It is none of ours: it descends from no process of the session, and has not lost its parent.
+ */
+static bool may_descend(const struct record_silent *silent, pid_t parent)
+{
+	unsigned long long next = (unsigned long long)parent;
+
+	for (int i = 0; i < ANCESTORS_MAX && next > 1; i++)
+		if (is_seen(silent, (pid_t)next))
+			return true;
+		else if (!proc_stat((pid_t)next, STAT_PARENT, &next))
+			return true; /* it has ended meanwhile */
+	return parent <= 1;
+}
+
+static bool has_remains(const struct record_silent *silent, pid_t pid, pid_t parent)
 {
 	bool ours = false, others = false, agent = false, buffers = false;
 	struct space space;
@@ -122,7 +139,8 @@ static bool has_remains(const struct record_silent *silent, pid_t pid)
 		agent |= strstr(map->path, "libcalltap-agent") && is_agent_of_parent(silent, map);
 	}
 	space_free(&space);
-	return ours || (!others && ((agent && buffers) || (runs_program_of(silent, pid) && attach_slack_has(pid))));
+	return ours || (!others && ((agent && buffers) || (runs_program_of(silent, pid) &&
+							   may_descend(silent, parent) && attach_slack_has(pid))));
 }
 
 static void note_found(struct record_silent *silent, pid_t pid)
@@ -142,7 +160,8 @@ static void look_at(struct record_silent *silent, pid_t pid)
 	unsigned long long began, parent;
 
 	if (is_seen(silent, pid) || !proc_stat(pid, STAT_BEGAN, &began) || began < silent->since ||
-	    !proc_stat(pid, STAT_PARENT, &parent) || proc_share_memory(pid, (pid_t)parent) || !has_remains(silent, pid))
+	    !proc_stat(pid, STAT_PARENT, &parent) || proc_share_memory(pid, (pid_t)parent) ||
+	    !has_remains(silent, pid, (pid_t)parent))
 		return;
 	note_found(silent, pid);
 }
