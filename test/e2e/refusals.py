@@ -1,4 +1,5 @@
 """Commands that record cannot trace: its messages, and that it neither runs them nor leaves a file behind."""
+import glob
 import os
 import shutil
 import subprocess
@@ -158,6 +159,25 @@ def no_trace_file(case):
         expect(f"{output}: " in outcome.stderr, f"-o {output} is not named: {outcome.stderr!r}")
 
 
+def mixed(case):
+    """The trace is not written to where the program prints."""
+    command = case.record_command([sited(case, "program")])
+    command[command.index("-o") + 1] = "/dev/stdout"
+    done = case.run(command)
+    expect(done.status == 1 and not done.stdout and "in the midst of the trace; name another file with -o" in done.stderr,
+           f"status {done.status}: {done.stdout[:40]!r}, {done.stderr!r}")
+
+
+def loader(case):
+    """A program that is started by way of its loader: no filter is spoken of where none was given."""
+    case.need_native("running a loader")
+    loaders = glob.glob("/lib64/ld-linux-x86-64.so.2") + glob.glob("/lib/ld-linux-*.so.1")
+    if not loaders:
+        raise Skip("no loader is found")
+    program = sited(case, "program")
+    refused(lambda _: [loaders[0], program], 2, "unless -l names it", "name that alone", options=["--stock", "auto"])(case)
+
+
 def full_file(case):
     """A full disk costs the trace, never the program."""
     if not os.path.exists("/dev/full"):
@@ -237,5 +257,7 @@ SINGLE = {
     "allowed-static": runs_all_the_same(of("static", "-static", "-s")),
     "allowed-set-uid": runs_all_the_same(foreign),
     "no-trace-file": no_trace_file,
+    "mixed-trace-file": mixed,
+    "refused-loader": loader,
     "full-trace-file": full_file,
 }

@@ -47,6 +47,8 @@ int attach_socket(pid_t pid, int type, struct calltap_diag *diag) __attribute__(
 
 /* Whether the process can reach the sockets that attach_socket() makes for the other one. */
 bool attach_reaches(pid_t pid, pid_t other);
+/* Is the process in another mount namespace than the tool?  False also where nobody can tell. */
+bool attach_has_own_mounts(pid_t pid);
 
 /* The agent for a static program, which no loader maps (doc/design/loaderless.md). */
 struct calltap_attach_part;

@@ -466,6 +466,11 @@ static int same_namespace(pid_t pid, pid_t other, const char *kind)
 	return its.st_ino == others.st_ino && its.st_dev == others.st_dev;
 }
 
+bool attach_has_own_mounts(pid_t pid)
+{
+	return same_namespace(pid, 0, "mnt") == 0;
+}
+
 bool attach_reaches(pid_t pid, pid_t other)
 {
 	pid_t alive = proc_alive(pid), other_alive = proc_alive(other);

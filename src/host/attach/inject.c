@@ -520,6 +520,12 @@ static int explain_refusal(const struct borrow *borrow, const struct calltap_att
 			"process %d could not map the agent near its code; raise its limit of memory, or "
 			"try again",
 			(int)borrow->pid);
+	if (is_without_proc(borrow->pid, root, sizeof(root)) && attach_has_own_mounts(borrow->pid))
+		return calltap_diag_set(
+			diag, -ELIBACC,
+			"process %d sees no /proc, by which its loader finds %.160s; mount one in its namespace "
+			"(nsenter -t %d -m mount -t proc proc %.200s/proc)",
+			(int)borrow->pid, borrow->what, (int)borrow->pid, strcmp(root, "/") ? root : "");
 	if (is_without_proc(borrow->pid, root, sizeof(root)))
 		return calltap_diag_set(
 			diag, -ELIBACC,

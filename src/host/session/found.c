@@ -253,6 +253,15 @@ static bool is_filtered(const struct found *found, const struct session *session
 	       !session->options->allow_no_match;
 }
 
+static bool has_filter(const struct filter_set *filters)
+{
+	bool has = false;
+
+	for (enum filter_kind kind = 0; kind < FILTER_KINDS; kind++)
+		has |= filter_set_has(filters, kind);
+	return has;
+}
+
 bool found_is_idle(const struct found *found, const struct session *session)
 {
 	return is_filtered(found, session) && !found->wanted;
@@ -278,6 +287,11 @@ int found_match(const struct found *found, const struct session *session, const 
 			"asked for: -l and -n choose what is recorded, `calltap functions %s` lists all; "
 			"--allow-no-match runs the program all the same",
 			text, program);
+	if (!found->wanted && !has_filter(session->options->filters))
+		return calltap_diag_set(diag, -ENODATA,
+					"no function of %s is traced unless -l names it (is the program only loaded by "
+					"it? then name that alone); --allow-no-match runs it all the same",
+					program);
 	if (!found->wanted)
 		return calltap_diag_set(diag, -ENODATA,
 					"the filters together leave no function to trace; loosen -l, -n or -g");

@@ -114,20 +114,35 @@ static bool is_ours(const char *path)
 	return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
 }
 
+/* A device that is no file, such as /dev/null, takes what is written by anybody. */
+static bool is_open_as(int fd, const struct stat *file)
+{
+	struct stat st;
+
+	return (S_ISREG(file->st_mode) || S_ISFIFO(file->st_mode)) && !fstat(fd, &st) && st.st_dev == file->st_dev &&
+	       st.st_ino == file->st_ino;
+}
+
 int trace_writer_create(struct trace_writer **out, const char *path, uint32_t arch, struct calltap_diag *diag)
 {
 	struct calltap_file_head head = {
 		.magic = CALLTAP_FILE_MAGIC, .version = CALLTAP_FILE_VERSION, .head_size = sizeof(head), .arch = arch};
 	struct stat st;
+	bool there = !stat(path, &st);
 	int fd, err;
 
 	*out = NULL;
 	/* To open a named pipe would wait for somebody who reads it. */
-	if (!stat(path, &st) && S_ISFIFO(st.st_mode) && !is_ours(path))
+	if (there && S_ISFIFO(st.st_mode) && !is_ours(path))
 		return calltap_diag_set(diag, -EINVAL,
-					"%s is a named pipe, for which somebody else has to wait; name a file with -o, "
-					"or /dev/stdout in front of '|'",
+					"%s is a named pipe, for which somebody else has to wait; name a file with -o",
 					path);
+	if (there && (is_open_as(STDOUT_FILENO, &st) || is_open_as(STDERR_FILENO, &st)))
+		return calltap_diag_set(
+			diag, -EINVAL,
+			"%s is where output of programs goes, which would be in the midst of the trace; "
+			"name another file with -o",
+			path);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	err = fd < 0 ? -errno : 0;
 	if (!err) {
