@@ -230,7 +230,7 @@ double diff_change(const struct diff *diff, const struct diff_row *row, enum dif
 	};
 
 	if (column == DIFF_BY_AVG)
-		return a->calls && b->calls ? (double)values[column][SIDE_B] - (double)values[column][SIDE_A] : 0;
+		return a->measured && b->measured ? (double)values[column][SIDE_B] - (double)values[column][SIDE_A] : 0;
 	return column == DIFF_BY_NAME ? 0
 				      : diff_per(diff, SIDE_B, values[column][SIDE_B]) -
 						diff_per(diff, SIDE_A, values[column][SIDE_A]);

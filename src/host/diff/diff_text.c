@@ -138,11 +138,11 @@ static const char *part_text(const struct diff *diff, const struct report_row *p
 	case CALLS:
 		return calls ? change_count(diff_per(diff, column->side, calls), text) : "-";
 	case AVG:
-		return part->calls ? timetext(report_avg_ns(part), text) : "-";
+		return part->measured ? timetext(report_avg_ns(part), text) : "-";
 	case P50:
-		return part->calls ? timetext(part->p50_ns, text) : "-";
+		return part->measured ? timetext(part->p50_ns, text) : "-";
 	default:
-		return part->calls ? timetext(part->p99_ns, text) : "-";
+		return part->measured ? timetext(part->p99_ns, text) : "-";
 	}
 }
 

@@ -39,7 +39,8 @@ static void take_event(void *ctx, struct walk *walk, const struct trace_event *e
 		walk->error = -ENOMEM;
 }
 
-static const struct walk_ops collecting = {.on_push = push_frame, .on_close = close_call, .on_event = take_event};
+static const struct walk_ops collecting = {
+	.cuts = true, .on_push = push_frame, .on_close = close_call, .on_event = take_event};
 
 static void add_counts(struct tree_node *to, const struct tree_node *from)
 {

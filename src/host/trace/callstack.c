@@ -597,16 +597,22 @@ static void leave_doubted(struct callstack *stack, struct call_stack *on, const 
 		close_top(stack, on, event, CALL_LEFT);
 }
 
+/* A call of which only the end is known began then, or later. */
+static void set_since(struct call_stack *on, uint64_t ticks)
+{
+	on->since = ticks;
+	on->since_away = away_at(on, ticks);
+	on->outer_ticks = 0;
+	on->has_outer = false;
+}
+
 static void mark_lost(struct call_thread *thread, uint64_t ticks)
 {
 	for (uint32_t i = 0; i < thread->count; i++) {
 		struct call_stack *on = &thread->stacks[i];
 
 		on->lost_depth = on->depth;
-		on->since = ticks;
-		on->since_away = away_at(on, ticks);
-		on->outer_ticks = 0;
-		on->has_outer = false;
+		set_since(on, ticks);
 	}
 }
 
@@ -701,6 +707,42 @@ static uint64_t end_of(const struct callstack *stack, uint32_t index)
 	if (process && process->end_ticks)
 		return process->end_ticks;
 	return mark && mark->ticks > stack->last_ticks ? mark->ticks : stack->last_ticks;
+}
+
+/* The thread's open calls have ended with it, or with its process. */
+static bool has_ended_before(const struct callstack *stack, uint32_t index, uint64_t ticks)
+{
+	const struct trace_thread *thread = stack->trace ? trace_thread(stack->trace, index) : NULL;
+	const struct trace_process *process = thread ? trace_process(stack->trace, thread->process) : NULL;
+
+	return (thread && thread->ended && thread->end_ticks < ticks) ||
+	       (process && process->end_ticks && process->end_ticks < ticks);
+}
+
+static void cut_stack(struct call_stack *on, uint64_t ticks)
+{
+	const uint64_t away = away_at(on, ticks);
+
+	if (on->seen && on->since < ticks)
+		set_since(on, ticks);
+	for (uint32_t i = 0; i < on->depth; i++) {
+		struct call_frame *frame = &on->frames[i];
+
+		frame->children_ticks = 0;
+		frame->away_ticks = away;
+		if (frame->before || frame->enter_ticks >= ticks)
+			continue;
+		frame->cut_ticks = ticks - frame->enter_ticks;
+		frame->enter_ticks = frame->enter_lo = frame->enter_hi = ticks;
+		frame->enter_loose = 0;
+	}
+}
+
+void callstack_cut(struct callstack *stack, uint64_t ticks)
+{
+	for (uint32_t t = 0; t < stack->count; t++)
+		for (uint32_t s = 0; s < stack->threads[t].count && !has_ended_before(stack, t, ticks); s++)
+			cut_stack(&stack->threads[t].stacks[s], ticks);
 }
 
 void callstack_finish(struct callstack *stack, uint64_t to_ticks)

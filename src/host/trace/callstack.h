@@ -44,6 +44,7 @@ struct call_frame {
 	uint64_t enter_lo, enter_hi; /* the true time is not outside of these; different where it is an estimate */
 	uint64_t children_ticks;     /* time of finished direct callees, without the time on other stacks */
 	uint64_t away_ticks;	     /* how long the thread had been away from the stack at the entry */
+	uint64_t cut_ticks;	     /* what callstack_cut() has taken off: the entry was so much earlier */
 	uint64_t slot; /* address of the return address, of a frame from before the trace; 0 = not known */
 	uint32_t function;
 	uint32_t depth;	  /* 0 = outermost */
@@ -116,6 +117,11 @@ void callstack_destroy(struct callstack *stack);
 int callstack_begin(struct callstack *stack, uint32_t thread) __attribute__((warn_unused_result));
 /* 0, or -ENOMEM. */
 int callstack_feed(struct callstack *stack, const struct trace_event *event) __attribute__((warn_unused_result));
+/*
+ * From here on only time from `ticks` on counts, which is not before the last event: calls that are open, and not from
+ * before the trace, are as if they had been entered then, and without the callees that have ended.
+ */
+void callstack_cut(struct callstack *stack, uint64_t ticks);
 /*
  * Close the open calls of every thread as CALL_OPEN, innermost first, at the time when their thread or process ended,
  * else at the last time fed, or the END chunk's if that is later; but not later than to_ticks.

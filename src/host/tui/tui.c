@@ -48,7 +48,7 @@ static void leave_node(void *ctx, struct walk *walk, const struct call_closed *c
 	tree_leave(&building->builder, walk, closed);
 }
 
-static const struct walk_ops building_ops = {.on_push = enter_node, .on_close = leave_node};
+static const struct walk_ops building_ops = {.cuts = true, .on_push = enter_node, .on_close = leave_node};
 
 static int read_trace(struct tui *tui)
 {

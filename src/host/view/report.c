@@ -208,7 +208,10 @@ static void add_errors(struct report_row *row, const struct estimate *estimate)
 	row->loose += estimate->loose_ns;
 }
 
-/* Add a call to a row; outermost: no call of the row is around it.  False: the call is unfinished. */
+/*
+ * Add a call to a row; outermost: no call of the row is around it.  False: the call is unfinished, or only a part of it
+ * lies in the window.
+ */
 static bool add_to_row(struct counter *counter, struct report_row *row, struct walk *walk,
 		       const struct call_closed *closed, bool outermost)
 {
@@ -223,6 +226,8 @@ static bool add_to_row(struct counter *counter, struct report_row *row, struct w
 		return false;
 	}
 	row->calls++;
+	if (closed->frame->cut_ticks)
+		return false;
 	row->measured++;
 	row->sum_ns += ns;
 	if (estimated) {
@@ -280,7 +285,7 @@ static void add_event(void *ctx, struct walk *walk, const struct trace_event *ev
 }
 
 static const struct walk_ops counting = {
-	.on_push = push_frame, .on_pop = pop_frame, .on_close = add_call, .on_event = add_event};
+	.cuts = true, .on_push = push_frame, .on_pop = pop_frame, .on_close = add_call, .on_event = add_event};
 
 /*
  * By value. A frame's user word: the row's key + 1 in its upper half once the value is told, and in the lower half how
@@ -366,7 +371,7 @@ static void add_valued(void *ctx, struct walk *walk, const struct call_closed *c
 }
 
 static const struct walk_ops valuing = {
-	.on_message = take_value, .on_pop = drop_value, .on_close = add_valued, .on_event = add_loss};
+	.cuts = true, .on_message = take_value, .on_pop = drop_value, .on_close = add_valued, .on_event = add_loss};
 
 uint64_t report_value(const struct report_row *row, enum report_column column)
 {
@@ -392,7 +397,19 @@ uint64_t report_value(const struct report_row *row, enum report_column column)
 
 bool report_has_value(const struct report_row *row, enum report_column column)
 {
-	return row->calls || ((column == REPORT_TOTAL || column == REPORT_SELF) && row->total_ns + row->self_ns);
+	switch (column) {
+	case REPORT_TOTAL:
+	case REPORT_SELF:
+		return row->calls || row->total_ns + row->self_ns;
+	case REPORT_MIN:
+	case REPORT_AVG:
+	case REPORT_P50:
+	case REPORT_P99:
+	case REPORT_MAX:
+		return row->measured; /* calls of which only a part lies in the window have no value of their own */
+	default:
+		return row->calls;
+	}
 }
 
 void report_count_exact(const struct report *report, uint64_t *measured, uint64_t *exact)

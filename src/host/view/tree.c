@@ -250,7 +250,7 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 	tree_leave(ctx, walk, closed);
 }
 
-static const struct walk_ops building = {.on_push = push_frame, .on_close = add_call};
+static const struct walk_ops building = {.cuts = true, .on_push = push_frame, .on_close = add_call};
 
 int tree_build(struct tree_builder *builder, const struct trace *trace, const struct view_filter *filter,
 	       struct walk *walk, struct calltap_diag *diag)

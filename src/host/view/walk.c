@@ -129,7 +129,14 @@ static void begin_call(void *ctx, struct callstack *stack, uint32_t thread, stru
 static bool long_enough(const struct walk *walk, const struct call_closed *closed)
 {
 	return !walk->filter->min_ns ||
-	       (closed->frame->enter_known && walk_duration_ns(walk, closed) >= walk->filter->min_ns);
+	       (closed->frame->enter_known &&
+		trace_duration_ns(walk->trace, span_ticks(closed) + closed->frame->cut_ticks) >= walk->filter->min_ns);
+}
+
+/* The call ended with its thread, before the window began; the pass comes to it at its end. */
+static bool is_over(const struct walk *walk, const struct call_closed *closed)
+{
+	return walk->ops->cuts && closed->exit_ticks < walk->from_ticks;
 }
 
 static void closed_call(void *ctx, struct callstack *stack, const struct call_closed *closed)
@@ -137,7 +144,7 @@ static void closed_call(void *ctx, struct callstack *stack, const struct call_cl
 	struct walk *walk = ctx;
 
 	if (walk->ops->on_close && in_window(walk) && walk_wants(walk, closed->frame->function) &&
-	    long_enough(walk, closed))
+	    long_enough(walk, closed) && !is_over(walk, closed))
 		walk->ops->on_close(walk->ctx, walk, closed);
 	if (walk->ops->on_pop)
 		walk->ops->on_pop(walk->ctx, walk, closed);
@@ -296,11 +303,20 @@ static void show_event(struct walk *walk, const struct trace_event *event)
 		walk->ops->on_event(walk->ctx, walk, event);
 }
 
+static void begin_window(struct walk *walk)
+{
+	walk->is_cut = true;
+	if (walk->ops->cuts && walk->from_ticks)
+		callstack_cut(walk->stack, walk->from_ticks);
+}
+
 int walk_feed(struct walk *walk, const struct trace_event *event)
 {
 	int err;
 
 	walk->now_ticks = event->ticks;
+	if (!walk->is_cut && event->ticks >= walk->from_ticks)
+		begin_window(walk);
 	err = begin_thread(walk, event->thread);
 	if (err)
 		return err;
@@ -336,8 +352,10 @@ static int run_pass(struct walk *walk, struct trace_cursor *cursor)
 		}
 		in_a_row = 0;
 		headway_add(walk->filter->headway, 1);
-		if (event.ticks > walk->to_ticks)
+		if (event.ticks > walk->to_ticks) {
+			walk->is_beyond = true;
 			break;
+		}
 		err = walk_feed(walk, &event);
 		if (err)
 			return err;
@@ -347,6 +365,11 @@ static int run_pass(struct walk *walk, struct trace_cursor *cursor)
 
 int walk_end(struct walk *walk)
 {
+	/* All that is in the window are calls that were open throughout. */
+	if (!walk->is_cut && walk->ops->cuts && walk->is_beyond) {
+		begin_window(walk);
+		walk->now_ticks = walk->from_ticks;
+	}
 	/* Calls that were open when --time ended the pass end with the window. */
 	callstack_finish(walk->stack, walk->to_ticks);
 	return walk->error;

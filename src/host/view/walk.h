@@ -43,6 +43,11 @@ struct walk_ops {
 	 * first event of their thread; those of threads without events before all events.
 	 */
 	bool late_stacks;
+	/*
+	 * Calls that are open when the window begins count from there on, for consumers that sum up times.  Else they
+	 * have the times of their entry.
+	 */
+	bool cuts;
 	/* Every call begins, whatever the filters say: for consumers that keep state along the stack. */
 	void (*on_push)(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame);
 	/* Every call ends, after on_close; a call whose entry is not in the trace had no on_push and has user 0. */
@@ -69,6 +74,8 @@ struct walk {
 	uint64_t last_ticks;	       /* greatest time so far */
 	bool *wanted;		       /* per function, untraced ones last; NULL = all */
 	bool any_wanted;
+	bool is_cut;		      /* the window has begun */
+	bool is_beyond;		      /* an event behind the window was met */
 	uint32_t functions, untraced; /* numbers of traced and untraced functions in `wanted` */
 	bool *begun;		      /* per thread: its frames from before the trace were entered */
 	uint32_t threads;
