@@ -441,6 +441,34 @@ def tool_stopped(case):
     expect(not sockets(environment, program.pid), "the socket is still there")
 
 
+def followed(case):
+    """A recording is found by each process that it follows, also when the command itself has ended."""
+    case.need_native("calltap status")
+    environment = own_place(case)
+    spin = case.program("spin.c")
+    with Process([case.tool, "record", "-q", "--allow-no-sites", "-o", case.trace_path, "--", "sh", "-c", f"{spin} 200000 & {spin} 200000 & echo $! $$"],
+                 env=environment, cwd=case.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as tool:
+        numbers = []
+        while len(numbers) != 2:
+            numbers = [int(word) for word in tool.stdout.readline().split() if word.isdigit()]
+        child, shell = numbers
+        until("the command to end", lambda: not os.path.exists(f"/proc/{shell}"))
+
+        def asked(*words):
+            return case.run([case.tool, *words])
+        until("its child to be followed", lambda: asked("status", str(child)).status == 0)
+        said = asked("status", str(child)).stdout
+        expect(f"tool:         process {tool.pid}," in said, f"status of the child says {said!r}")
+        listed = asked("status", "--json").stdout
+        expect('"pid":0' not in listed.replace(" ", ""), f"status says {listed!r}")
+        said = asked("set", str(child), "tracing=off")
+        expect(said.status == 0, f"set: {said.stderr!r}")
+        done = asked("detach", str(child))
+        expect(done.status == 0, f"detach: {done.stderr!r}")
+        tool.wait(30)
+    expect(not sockets(environment, child), "the socket is still there")
+
+
 class Loading(Program):
     """A thread that opens a library, calls it and closes it, over and over: it comes back to where it was."""
 
@@ -496,6 +524,7 @@ SINGLE = {
     "steer-nothing-patched": nothing_was_patched,
     "steer-rude": rude_neighbours,
     "steer-stopped": tool_stopped,
+    "steer-followed": followed,
     "steer-left-over": left_over_socket,
     "steer-library-comes-back": library_comes_back,
 }

@@ -114,8 +114,8 @@ struct remote;
 int remote_open(struct remote **out, pid_t pid, const struct remote_ops *ops, void *context, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 /*
- * Give the session a further name, after another target of its own.  By the thread that has opened it, as is
- * remote_unname().
+ * Give the session a further name, after another target of its own, unless it has that name.  By the thread that has
+ * opened it, as is remote_unname().
  */
 int remote_name(struct remote *remote, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* The target has ended, and its PID may become another process': its name goes, but for the last that there is. */

@@ -262,11 +262,22 @@ static void names_remove(struct remote *remote, size_t at)
 	remote->names[at] = remote->names[--remote->name_count];
 }
 
+static bool has_name(const struct remote *remote, pid_t pid)
+{
+	for (size_t i = 0; i < remote->name_count; i++)
+		if (remote->names[i].pid == pid)
+			return true;
+	return false;
+}
+
 int remote_name(struct remote *remote, pid_t pid, struct calltap_diag *diag)
 {
 	struct remote_name *name;
-	int ret = remote->name_count ? names_add(remote, pid, &name) : -ENOTCONN;
+	int ret;
 
+	if (has_name(remote, pid))
+		return 0;
+	ret = remote->name_count ? names_add(remote, pid, &name) : -ENOTCONN;
 	if (!ret && linkat(remote->folder, remote->names[0].text, remote->folder, name->text, 0)) {
 		ret = -errno;
 		remote->name_count--;

@@ -42,6 +42,7 @@ static void reap_command(struct session *session)
 	    waitpid(session->command, &session->result->wait_status, WNOHANG) != session->command)
 		return;
 	session_forget_ending(session);
+	steer_forget(session, session->command);
 	session->command = 0;
 }
 

@@ -300,6 +300,17 @@ static void list_pids(const struct session *session, char *text, size_t size)
 		text[0] = 0;
 }
 
+/* Of a command that has ended: one of those that it has left. */
+static pid_t living_pid(const struct session *session)
+{
+	pid_t pid = session_pid(session);
+
+	for (const struct target *target = session->targets; target && !pid; target = target->next)
+		if (target->greeted && !target->ended)
+			pid = target->pid;
+	return pid;
+}
+
 static int op_status(void *context, struct remote_status *status, struct calltap_diag *diag)
 {
 	struct instance *instance = context;
@@ -313,7 +324,7 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 		 instance->options->output ? instance->options->output : "");
 	snprintf(status->tracer, sizeof(status->tracer), "%s", options->tracer->name);
 	snprintf(status->mode, sizeof(status->mode), "%s", record_mode_name(options->mode));
-	status->pid = (uint64_t)session_pid(session);
+	status->pid = (uint64_t)living_pid(session);
 	status->attached = session->options->pid_count != 0;
 	list_pids(session, status->pids, sizeof(status->pids));
 	status->tracing = instance->settings.tracing;
@@ -465,6 +476,15 @@ void steer_try(struct session *session, pid_t pid)
 
 	if (ret && session->options->verbose)
 		fprintf(stderr, "calltap: `calltap set` and its like cannot reach this recording: %s\n", diag.text);
+}
+
+void steer_follow(struct session *session, pid_t pid)
+{
+	struct calltap_diag diag = {0};
+
+	/* The session's other names lead to it, too. */
+	if (session->remote)
+		(void)!remote_name(session->remote, pid, &diag);
 }
 
 void steer_forget(struct session *session, pid_t pid)

@@ -420,6 +420,7 @@ static int greet_agent(struct session *session, struct target *target, const str
 	if (ret)
 		return ret;
 	target->greeted = true;
+	steer_follow(session, target->pid);
 	target->image_id = hello->image_id;
 	target->other_ids = hello->pid != (uint32_t)target->pid;
 	target->foreign = hello->machine != session->machine->id;

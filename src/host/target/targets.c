@@ -108,6 +108,9 @@ void targets_end(struct session *session, struct target *target)
 				(int)target->pid);
 	values_end(session->images.values, target);
 	target->ended = true;
+	/* The command may have executed another program; attachees and it are forgotten when they have ended. */
+	if (target->greeted && !target->attachee && target->pid != session->command)
+		steer_forget(session, target->pid);
 	session_wake_drainer(session);
 }
 
