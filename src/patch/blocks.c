@@ -104,16 +104,18 @@ static unsigned differing(const uint8_t *a, const uint8_t *b, size_t size)
 /*
  * True if a head without its own bytes may lead to its block now, or later.  Where a breakpoint has taken one byte,
  * whoever set it will put that byte back: the others tell whose head it is.  A breakpoint that was there before, so
- * that the head was never led, leaves the file's.
+ * that the head was never led, leaves the file's.  A head that was unmapped with its object leads nowhere; a thread
+ * that unloads an object may have been stopped between that and the object's end in the loader's list.
  */
 static bool is_leading(const struct patch_poker *poker, const struct patch_region *blocks,
 		       const struct calltap_site *head)
 {
 	struct patch_piece piece = patch_site_piece(blocks, head);
 	uint8_t code[PATCH_HEAD_MAX], now[PATCH_HEAD_MAX];
+	long got = SYS(pread64, poker->mem_fd, now, piece.length, piece.address, 0, 0);
 
-	if (SYS(pread64, poker->mem_fd, now, piece.length, piece.address, 0, 0) != (long)piece.length)
-		return true;
+	if (got != (long)piece.length)
+		return got != -EIO;
 	patch_head_make(code, &piece);
 	return differing(now, piece.old, piece.length) > 1 || differing(now, code, piece.length) <= 1;
 }

@@ -381,6 +381,25 @@ static void others_bytes_are_left(void **state)
 	call_all();
 }
 
+/* An object's memory is gone before the loader's list says so. */
+static void gone_heads_lead_nowhere(void **state)
+{
+	struct patch_restored restored;
+	struct calltap_site gone;
+	struct batch batch;
+	void *page = mmap(NULL, CALLTAP_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(page != MAP_FAILED);
+	add_batch(&batch, 0, 1, 0);
+	gone = batch.heads[0];
+	gone.address = (uint64_t)page;
+	assert_int_equal(munmap(page, CALLTAP_PAGE), 0);
+	patch_heads_restore(&restored, &poker, &batch.blocks, &gone, 1);
+	assert_int_equal(restored.restored, 0);
+	assert_int_equal(restored.leading, 0);
+	remove_batch(&batch);
+}
+
 static volatile bool over;
 
 static void *run(void *arg)
@@ -420,10 +439,8 @@ int main(void)
 {
 #define case_of(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		case_of(a_point_is_a_site),
-		case_of(points_come_at_any_time),
-		case_of(others_bytes_are_left),
-		case_of(switched_while_threads_run),
+		case_of(a_point_is_a_site),	  case_of(points_come_at_any_time),    case_of(others_bytes_are_left),
+		case_of(gone_heads_lead_nowhere), case_of(switched_while_threads_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
