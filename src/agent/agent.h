@@ -167,6 +167,7 @@ struct agent {
 	uint64_t image_id;
 	void *stack; /* the control thread's */
 	int socket;  /* in the control thread's own descriptor table */
+	int tool;    /* the process at its other end; 0 = not known */
 	int stat_fd; /* in that table, too, from the tool: the process' stat file of /proc; -1 = none came */
 	struct patch_poker poker;
 	uint32_t forked;	/* this process is a fork of a traced one */
@@ -594,6 +595,8 @@ void agent_name_refresh(void);
  * to end.
  */
 int agent_wait_message(uint64_t wait_ms) __attribute__((warn_unused_result));
+/* True if the tool is stopped by a signal, so that it does not answer; false also where that cannot be known. */
+bool agent_tool_is_stopped(void);
 /* Send a message; 0 or -errno. */
 int agent_send(const void *message, uint32_t size) __attribute__((warn_unused_result));
 /* Receive a message, which must be there; 0 or -errno.  fds: up to `max` descriptors that came along, -1 for none. */

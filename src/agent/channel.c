@@ -118,7 +118,29 @@ static int check_peer(int fd)
 		return (int)ret;
 	if (peer.uid != 0 && peer.uid != (uid_t)SYS(geteuid, 0, 0, 0, 0, 0, 0))
 		return -EPERM;
+	agent.tool = peer.pid;
 	return 0;
+}
+
+bool agent_tool_is_stopped(void)
+{
+	char path[32] = "/proc/", digits[12], text[256];
+	size_t count = 0, at = sizeof("/proc/") - 1;
+	const char *state = NULL;
+
+	for (uint32_t pid = (uint32_t)agent.tool; pid && count < sizeof(digits); pid /= 10)
+		digits[count++] = (char)('0' + pid % 10);
+	if (!count) /* it is of another PID namespace */
+		return false;
+	while (count)
+		path[at++] = digits[--count];
+	memcpy(path + at, "/stat", sizeof("/stat"));
+	if (!agent_read_text(path, text, sizeof(text)))
+		return false;
+	for (const char *byte = text; *byte; byte++)
+		if (byte[0] == ')' && byte[1] == ' ')
+			state = byte + 2; /* the name may hold anything; the last one counts */
+	return state && *state == 'T';
 }
 
 /*

@@ -14,6 +14,9 @@
 
 #define PATH_BYTES 4096u
 
+#define LOOK_FIRST_MS 100  /* whether the tool is stopped is looked at then, */
+#define LOOK_MS	      1000 /* and again after that */
+
 union message {
 	struct calltap_msg head;
 	struct calltap_msg_setup setup;
@@ -128,11 +131,27 @@ static void begin_recording(const struct calltap_msg_setup *setup)
 	__atomic_store_n(&probe_context.enabled, 1, __ATOMIC_RELEASE);
 }
 
+/*
+ * A program that begins waits for its tool for AGENT_READY_MS, a forked child for AGENT_CHILD_MS.  A tool that is
+ * stopped, as by ^Z, would cost each command of a shell script as much: they run untraced at once.
+ */
+static int await_setup(void)
+{
+	int ret = agent_wait_message(agent.attached ? AGENT_READY_MS : LOOK_FIRST_MS);
+
+	while (ret == -ETIMEDOUT && !agent.attached) {
+		if (agent_tool_is_stopped())
+			return -EPIPE;
+		ret = agent_wait_message(LOOK_MS);
+	}
+	return ret;
+}
+
 /* 1 = the tool wants nothing from this image, or ends its session just now. */
 static int take_setup(void)
 {
 	union message message = {0};
-	int fds[4] = {-1, -1, -1, -1}, ret = agent.attached ? agent_wait_message(AGENT_READY_MS) : 0;
+	int fds[4] = {-1, -1, -1, -1}, ret = await_setup();
 
 	if (!ret)
 		ret = agent_receive(&message, sizeof(message), fds, 4);

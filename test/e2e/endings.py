@@ -107,6 +107,22 @@ def tool_stopped(case):
     case.readable()
 
 
+def stopped_executes(case):
+    """SIGSTOP of the tool: programs that are executed meanwhile run untraced, and wait for it for a moment alone."""
+    case.need_native("as many programs in that time")
+    program = case.program("calls.c")
+    script = f"echo running; sleep 1; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {program} > /dev/null; done; echo done well"
+    output, process = start(case, case.record_command(["sh", "-c", script], ["--allow-no-sites"]))
+    try:
+        wait_for(output, "running")
+        os.kill(process.pid, signal.SIGSTOP)
+        wait_for(output, "done well", 100)  # one alone that waits for an answer waits for 20
+        os.kill(process.pid, signal.SIGCONT)
+        finish(process)
+    finally:
+        stop(process)
+
+
 def interrupted(case):
     """^C: both get SIGINT; the trace is complete."""
     output, process = start(case, case.record_command([case.program("spin.c"), "20000"]))
@@ -269,6 +285,7 @@ SINGLE = {
     "end-status": every_status,
     "program-killed": program_killed,
     "tool-killed": tool_killed,
+    "tool-stopped-executes": stopped_executes,
     "interrupted": interrupted,
     "hung-up": hung_up,
     "own-group": own_group,
