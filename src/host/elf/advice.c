@@ -34,8 +34,11 @@ int object_not_elf_diag(int fd, const char *path, struct calltap_diag *diag)
 		char *interpreter = line + 2 + strspn(line + 2, " \t"); /* and its argument: #!/usr/bin/env bash */
 
 		interpreter[strcspn(interpreter, "\r\n")] = '\0';
-		return calltap_diag_set(diag, -ENOEXEC, "%s is a script; trace its interpreter instead: %s %s", path,
-					interpreter, path);
+		return calltap_diag_set(
+			diag, -ENOEXEC,
+			"%s is a script; trace its interpreter instead: %s %s (or record it with --allow-no-sites, "
+			"which traces what it executes)",
+			path, interpreter, path);
 	}
 	return calltap_diag_set(diag, -ENOEXEC, "%s is not an ELF program or shared library, so it has no functions",
 				path);
@@ -59,8 +62,11 @@ static const char *reason(const struct object *object)
 		return "was built with -finstrument-functions, whose functions hand their return address to a hook";
 	if (object->hints & OBJECT_HINT_XRAY)
 		return "was built with -fxray-instrument, whose sleds are not supported";
-	return object->site_count ? "has no function that can be traced (`calltap functions` says why of each)"
-				  : "has no function that can be traced";
+	if (object->site_count)
+		return "has no function that can be traced (`calltap functions` says why of each)";
+	return object->symbol_count ? "has no function that can be traced"
+				    : "has neither symbols nor an unwind table that tell where functions are (is it "
+				      "stripped?)";
 }
 
 void object_no_sites_diag(const struct object *object, struct calltap_diag *diag)
