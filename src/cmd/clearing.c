@@ -14,20 +14,66 @@
 #include <host/compare.h>
 #include <host/counted.h>
 #include <host/now.h>
+#include <host/proc.h>
 #include <host/remote/remote.h>
+#include <host/space.h>
 #include <host/text.h>
 #include <tracers/tracer.h>
 
 #include "clearing.h"
 #include "recording.h"
 
-#define BUFFER_BYTES (64u << 10) /* nothing is recorded */
-#define CHILDREN_MS  10000	 /* longest time for which the children of a recording are cleared, but for the last */
+#define STAT_PARENT   4
+#define ANCESTORS_MAX 64
+#define BUFFER_BYTES  (64u << 10) /* nothing is recorded */
+#define CHILDREN_MS   10000	  /* longest time for which the children of a recording are cleared, but for the last */
+
+/*
+ * Another session has the process: one that attaches to it just now, which looks like a child that was forked in the
+ * midst of an attach; or the one that goes on without the process that was named, which it had given up.
+ */
+static bool is_traced(pid_t pid)
+{
+	struct calltap_diag diag = {.column = -1};
+	int socket;
+
+	if (remote_connect(&socket, pid, &diag))
+		return false;
+	close(socket);
+	return true;
+}
+
+/*
+ * The process that a session follows and from which this one was forked, which has made no traced call yet, and so is
+ * not the session's by name; 0 = there is none.
+ */
+static pid_t traced_parent(pid_t pid)
+{
+	const unsigned long board = space_inode_of(pid, SPACE_BOARD);
+	unsigned long long parent = (unsigned long long)pid;
+
+	for (int i = 0; board && i < ANCESTORS_MAX && proc_stat((pid_t)parent, STAT_PARENT, &parent) && parent > 1; i++)
+		if (space_inode_of((pid_t)parent, SPACE_BOARD) == board && is_traced((pid_t)parent))
+			return (pid_t)parent;
+	return 0;
+}
+
+static int refuse_child(pid_t pid, pid_t parent, struct calltap_diag *diag)
+{
+	return calltap_diag_set(
+		diag, -ESRCH,
+		"process %d was forked from process %d, which is traced, and has made no traced call so "
+		"far; name that one",
+		(int)pid, (int)parent);
+}
 
 int clearing_refuse(pid_t pid, struct calltap_diag *diag)
 {
+	const pid_t parent = traced_parent(pid);
 	struct compare_result text = {0};
 
+	if (parent)
+		return refuse_child(pid, parent, diag);
 	if (attach_has_agent(pid))
 		text = compare_text(pid, NULL, NULL);
 	if (!text.differing)
@@ -114,21 +160,6 @@ struct left {
 	char pids[128]; /* of the first ones */
 	struct calltap_diag why;
 };
-
-/*
- * Another session has the process: one that attaches to it just now, which looks like a child that was forked in the
- * midst of an attach; or the one that goes on without the process that was named, which it had given up.
- */
-static bool is_traced(pid_t pid)
-{
-	struct calltap_diag diag = {.column = -1};
-	int socket;
-
-	if (remote_connect(&socket, pid, &diag))
-		return false;
-	close(socket);
-	return true;
-}
 
 /* A process that has ended, or executed another program, has nothing any more.  whose: as of tell(). */
 static int clear_other(pid_t pid, char **argv, const char *whose, struct calltap_diag *diag)
@@ -226,10 +257,13 @@ static int clear_one(pid_t pid, char **argv, const char *whose, struct calltap_d
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 {
 	static const char whose[] = "an earlier calltap";
+	const pid_t parent = traced_parent(pid);
 	struct record_silent others = {0};
 	struct left left = {0};
 	int ret;
 
+	if (parent)
+		return refuse_child(pid, parent, diag);
 	record_silent_of(&others, pid);
 	ret = clear_one(pid, argv, whose, diag);
 	if (!ret)

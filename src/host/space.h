@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define SPACE_BOARD "/memfd:calltap-board" /* path of a mapping of some session's board (abi/ring.h) */
+
 enum map_bits { MAP_READ = 1, MAP_WRITE = 2, MAP_EXEC = 4, MAP_PUBLIC = 8, MAP_DELETED = 16 };
 
 struct map {

@@ -122,6 +122,24 @@ def unheard(name):
     return test
 
 
+def unheard_named(case):
+    """A child that has made no traced call is not the remains of a killed tool: its parent is named."""
+    case.need_native("attaching")
+    case.need_feature("ptrace")
+    case.as_it_is = True
+    with Unheard(case, "-l", "leaf") as program:
+        program.tell("fork")
+        with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="utf-8") as file:
+            child = int(file.read().split()[0])
+        for verb in ("status", "detach"):
+            said = calltap(case, verb, child, status=1)
+            expect(f"was forked from process {program.pid}, which is traced" in said, f"{verb} says {said!r}")
+        program.tell("call")
+        said = calltap(case, "status", child)
+        expect("tool:" in said, f"status says {said!r}")
+        program.tell("end")
+
+
 def unheard_instance(case):
     """A further instance has the calls of children that the session itself has not heard of."""
     case.need_native("attaching")
@@ -343,6 +361,7 @@ SINGLE = {
     "later-several": several,
     "later-killed": killed,
     **{f"later-unheard-{name}": unheard(name) for name in OFF_AND_ON},
+    "later-forked-named": unheard_named,
     "later-unheard-instance": unheard_instance,
     "later-unheard-told": unheard_told,
     "later-unheard-stopped": unheard_and(signal.SIGSTOP),

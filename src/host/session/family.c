@@ -344,7 +344,7 @@ static enum kinship kinship_of(const struct session *session, pid_t pid, char *e
 	for (size_t i = 0; i < space.count; i++) {
 		stack |= !strcmp(space.maps[i].path, "[stack]");
 		agent |= strstr(space.maps[i].path, "libcalltap-agent") != NULL;
-		board |= strstr(space.maps[i].path, "/memfd:calltap-board") != NULL;
+		board |= strstr(space.maps[i].path, SPACE_BOARD) != NULL;
 	}
 	space_free(&space);
 	if (!stack || board || (agent && !asks))

@@ -74,7 +74,7 @@ void silent_note(struct session *session)
 
 void record_silent_of(struct record_silent *silent, pid_t pid)
 {
-	silent->board = space_inode_of(pid, "/memfd:calltap-board");
+	silent->board = space_inode_of(pid, SPACE_BOARD);
 	note_seen(silent, pid);
 }
 
@@ -131,7 +131,7 @@ static bool has_remains(const struct record_silent *silent, pid_t pid, pid_t par
 		return false;
 	for (size_t i = 0; i < space.count; i++) {
 		const struct map *map = &space.maps[i];
-		bool board = strstr(map->path, "/memfd:calltap-board") != NULL;
+		bool board = strstr(map->path, SPACE_BOARD) != NULL;
 
 		ours |= board && map->inode == silent->board;
 		others |= board && map->inode != silent->board;

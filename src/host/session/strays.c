@@ -62,7 +62,7 @@ bool strays_has_board(const struct session *session, pid_t pid)
 	if (pid == getpid() || fstat(session->board_fd, &board) || space_read(&space, pid))
 		return false;
 	for (size_t i = 0; i < space.count; i++)
-		found |= space.maps[i].inode == board.st_ino && strstr(space.maps[i].path, "/memfd:calltap-board");
+		found |= space.maps[i].inode == board.st_ino && strstr(space.maps[i].path, SPACE_BOARD);
 	space_free(&space);
 	return found;
 }
@@ -171,7 +171,7 @@ static void note_executed(struct session *session, struct target *target)
 	if (!target->alone || target->executed || space_read(&space, proc_alive(target->pid)))
 		return;
 	/* Ours among them: it is not yet another program, or still the old one. */
-	target->executed = !space_has_path(&space, "/memfd:calltap-board");
+	target->executed = !space_has_path(&space, SPACE_BOARD);
 	space_free(&space);
 	session->result->executed += target->executed;
 }

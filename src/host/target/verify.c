@@ -44,7 +44,7 @@ static bool was_patched(const void *context, int fd)
 /* Has another session come since?  Ours has no board there any more. */
 static bool is_anothers(pid_t pid)
 {
-	return space_inode_of(proc_alive(pid), "/memfd:calltap-board") != 0;
+	return space_inode_of(proc_alive(pid), SPACE_BOARD) != 0;
 }
 
 /* What a session that was killed had patched is not known: then all files are looked at. */

@@ -20,7 +20,7 @@
 /* The thread's process has the board of a session: it is one of its processes, or was forked from one. */
 static bool has_board(pid_t tid)
 {
-	return space_inode_of(tid, "/memfd:calltap-board") != 0;
+	return space_inode_of(tid, SPACE_BOARD) != 0;
 }
 
 bool open_changes(const struct tree_open *open)
