@@ -23,14 +23,15 @@
 
 #include "session.h"
 
-#define FIRST_LOOK_NS 20000000u
-#define LAST_LOOK_NS  1000000000u
-#define LOOKS_SHARE   9u /* times as long as a look there is none */
-#define FEW_RECORDS   100u
-#define ENVIRON_MAX   (256u << 10)
-#define ANCESTORS_MAX 64
-#define STRANGERS_MAX 4096u
-#define CALLS_IN_NS   1000000000u /* until which a program's agent has called in, if it ever does */
+#define FIRST_LOOK_NS	20000000u
+#define LAST_LOOK_NS	1000000000u
+#define LOOKS_SHARE	9u /* times as long as a look there is none, but not longer than */
+#define LONGEST_REST_NS 10000000000u
+#define FEW_RECORDS	100u
+#define ENVIRON_MAX	(256u << 10)
+#define ANCESTORS_MAX	64
+#define STRANGERS_MAX	4096u
+#define CALLS_IN_NS	1000000000u /* until which a program's agent has called in, if it ever does */
 
 struct relative {
 	pid_t pid, parent;
@@ -426,8 +427,9 @@ int family_due_ms(const struct session *session, int at_most)
  */
 static void put_off(struct family *family, uint64_t began)
 {
-	uint64_t now = clock_now_ns(), earliest = now + (now - began) * LOOKS_SHARE;
+	uint64_t now = clock_now_ns(), rest = (now - began) * LOOKS_SHARE, earliest;
 
+	earliest = now + (rest < LONGEST_REST_NS ? rest : LONGEST_REST_NS);
 	if (family->look_ns < earliest)
 		family->look_ns = earliest;
 }

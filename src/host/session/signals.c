@@ -5,10 +5,13 @@
  * ^C is the program's, which has it from the terminal; the tool goes on until
  * the program has ended.  SIGTERM was sent to the tool alone and is passed on.
  * A second one of either ends the recording; of a process that was attached to, the first.  SIGHUP, of a terminal that
- * is gone, ends it at once: the program has it from the terminal, and may choose to go on.  What the program sends to
- * its own process group, which is the tool's, is not for the tool (host/sender.h): neither these nor others, by which
- * the tool ends if somebody else sends them.  A pipe or a file that takes
- * no more is an error of write() like any other.  Context: host, the server thread.
+ * is gone, ends it at once: the program has it from the terminal, and may choose to go on.
+ *
+ * A command is in the tool's process group.  What it sends to that group is not for the tool (host/sender.h).  SIGUSR1
+ * and its like, which a shell may send to the group (`kill -USR1 %1`, for dd's progress), are not either: they would
+ * end the tool and leave the program alone.
+ *
+ * A pipe or a file that takes no more is an error of write() like any other.  Context: host, the server thread.
  */
 #include <signal.h>
 
@@ -17,7 +20,7 @@
 #include "session.h"
 
 /* Signal handlers have no other place to write to. */
-static volatile sig_atomic_t interrupts, terminations, hangups;
+static volatile sig_atomic_t interrupts, terminations, hangups, has_command;
 
 static void on_end(int number, siginfo_t *info, void *context)
 {
@@ -35,7 +38,7 @@ static void on_end(int number, siginfo_t *info, void *context)
 static void on_other(int number, siginfo_t *info, void *context)
 {
 	(void)context;
-	if (sender_is_descendant(info))
+	if (has_command || sender_is_descendant(info))
 		return;
 	signal(number, SIG_DFL);
 	raise(number); /* comes when this handler has returned */
@@ -84,6 +87,7 @@ void signals_take(struct session *session)
 	interrupts = 0;
 	terminations = 0;
 	hangups = 0;
+	has_command = !session->options->pid_count;
 	for (int number = 1; number < SESSION_SIGNALS; number++) {
 		if (!choose(number, &action))
 			continue;
