@@ -914,9 +914,9 @@ void recording_tell_losses(const struct record_result *result)
 /* Counters are no records, and a flight recorder's are not counted before they are wanted. */
 static bool saw_nothing(const struct record_options *options, const struct record_result *result)
 {
-	return options->pid_count && result->attached_count && !result->records && !result->children && !result->lost &&
-	       !result->unreached && !result->late && options->tracer->patches && !options->tracer->counts &&
-	       options->mode != CALLTAP_MODE_OVERWRITE;
+	return options->pid_count && result->attached_count && result->patched && !result->records &&
+	       !result->children && !result->lost && !result->unreached && !result->late && options->tracer->patches &&
+	       !options->tracer->counts && options->mode != CALLTAP_MODE_OVERWRITE;
 }
 
 void recording_summarize(const struct recording *recording, const struct record_result *result)
