@@ -90,6 +90,8 @@ def tool_killed(case):
             wait_for(output, "done well")
         finally:
             stop(process)
+    told = case.run([case.tool, "info", "--json", "-i", case.trace_path])
+    expect(json.loads(told.stdout)["duration_ns"] > 0, f"info says {told.stdout[:300]!r}")
 
 
 def tool_stopped(case):

@@ -359,6 +359,9 @@ static void settle_data(struct trace *trace)
 			entry->first_data = i;
 		entry->end_data = i + 1;
 		entry->about.records += ref->head.count;
+		/* The thread's row tells that at the end, which a trace that was cut short has not. */
+		if (!trace->ended && ref->head.last_ticks > entry->about.end_ticks)
+			entry->about.end_ticks = ref->head.last_ticks;
 		entry->about.events += ref->head.events < ref->head.count ? ref->head.events : ref->head.count;
 	}
 }
