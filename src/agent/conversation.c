@@ -14,8 +14,8 @@
 
 #define PATH_BYTES 4096u
 
-#define LOOK_FIRST_MS 100  /* whether the tool is stopped is looked at then, */
-#define LOOK_MS	      1000 /* and again after that */
+#define LOOK_MS	      500 /* how often it is looked whether the tool is stopped */
+#define STOPPED_LOOKS 4
 
 union message {
 	struct calltap_msg head;
@@ -132,19 +132,22 @@ static void begin_recording(const struct calltap_msg_setup *setup)
 }
 
 /*
- * A program that begins waits for its tool for AGENT_READY_MS, a forked child for AGENT_CHILD_MS.  A tool that is
- * stopped, as by ^Z, would cost each command of a shell script as much: they run untraced at once.
+ * A program that begins waits for its tool, for AGENT_READY_MS at most.  A tool that is stopped, as by ^Z, would cost
+ * each command of a shell script as much: they run untraced if it is stopped at STOPPED_LOOKS looks, one after the
+ * other. The program of a forked child goes on after AGENT_CHILD_MS, whatever is waited for here.
  */
 static int await_setup(void)
 {
-	int ret = agent_wait_message(agent.attached ? AGENT_READY_MS : LOOK_FIRST_MS);
+	unsigned stopped = 0;
+	int ret;
 
-	while (ret == -ETIMEDOUT && !agent.attached) {
-		if (agent_tool_is_stopped())
-			return -EPIPE;
+	if (agent.attached || agent.forked)
+		return agent.attached ? agent_wait_message(AGENT_READY_MS) : 0;
+	do {
 		ret = agent_wait_message(LOOK_MS);
-	}
-	return ret;
+		stopped = ret == -ETIMEDOUT && agent_tool_is_stopped() ? stopped + 1 : 0;
+	} while (ret == -ETIMEDOUT && stopped < STOPPED_LOOKS);
+	return ret == -ETIMEDOUT ? -EPIPE : ret;
 }
 
 /* 1 = the tool wants nothing from this image, or ends its session just now. */

@@ -114,13 +114,12 @@ static bool is_ours(const char *path)
 	return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
 }
 
-/* A device that is no file, such as /dev/null, takes what is written by anybody. */
+/* What a program prints to the same file would be written over the trace, and the other way round. */
 static bool is_open_as(int fd, const struct stat *file)
 {
 	struct stat st;
 
-	return (S_ISREG(file->st_mode) || S_ISFIFO(file->st_mode)) && !fstat(fd, &st) && st.st_dev == file->st_dev &&
-	       st.st_ino == file->st_ino;
+	return S_ISREG(file->st_mode) && !fstat(fd, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 }
 
 int trace_writer_create(struct trace_writer **out, const char *path, uint32_t arch, struct calltap_diag *diag)
