@@ -171,6 +171,7 @@ def hung_up(case):
 def own_group(case):
     """Signals that the program sends to its process group, which is the tool's: each comes to the program alone, and once.
     SIGUSR1 does not end the tool, whoever sends it."""
+    case.need_native("signals to a process group")
     command = [case.program("group.c")]
     told = []
     for verb in (command, case.record_command(command)):
