@@ -202,6 +202,25 @@ def check_diff_compares_parts_of_a_trace(bench):
     assert [row["function"] for row in several["rows"]] == ["parse"], several["rows"]
 
 
+def check_parts_add_up_to_the_whole(bench):
+    """Cut anywhere, the parts of a trace have all of its calls, and all of their time, once."""
+    def rows(name, part):
+        done = bench.run("report", "--json", "--limit", "0", "-i", name, "--time", part)
+        assert done.returncode == 0, f"{name}, {part}: {done.stderr}"
+        return {row["function"]: row for row in json.loads(done.stdout)["rows"]}
+    for name in bench.some(["graph", "tails", "switch", "small"]):
+        whole = rows(name, "0..")
+        assert whole
+        end = json.loads(bench.run("info", "--json", "-i", name).stdout)["duration_ns"]
+        for at in (end // 7, end // 2, end - end // 5):
+            parts = [rows(name, f"..{at - 1}ns"), rows(name, f"{at}ns..")]
+            for function, row in whole.items():
+                found = [part[function] for part in parts if function in part]
+                assert sum(one["calls"] for one in found) == row["calls"], f"{name}, {at}: calls of {function}: {found}, {row}"
+                spent = sum(one["self_ns"] for one in found)
+                assert abs(spent - row["self_ns"]) <= 2 + row["calls"] // 2, f"{name}, {at}: self of {function}: {spent}, {row}"
+
+
 def check_diff_agrees_with_report_on_hard_traces(bench):
     """Recursion, tail calls, losses, several threads, other stacks, frames from before the trace."""
     for name in bench.some(["graph", "tails", "switch", "attached", "ids", "names", "overwritten", "risen", "small", "verdicts"]):
