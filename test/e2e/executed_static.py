@@ -149,6 +149,7 @@ def tool_killed(libc, way="many", by="dynamic"):
         command = executing(case, way, executed(case, libc), by)
         plain = case.run(command)
         wanted = sorted(plain.stdout.splitlines())
+        command = ["sh", "-c", '"$@"; echo ended', "sh", *command]
         began = time.monotonic()
         case.record(command, ["--stock", "never", "--allow-no-sites"], log=False)
         lasts = time.monotonic() - began
@@ -156,8 +157,7 @@ def tool_killed(libc, way="many", by="dynamic"):
         met = 0
         for _ in range(25):
             with open(output, "wb") as file:
-                tool = Process(case.record_command(["sh", "-c", '"$@"; echo ended', "sh", *command],
-                                                   ["--stock", "never", "--allow-no-sites"]), cwd=case.folder,
+                tool = Process(case.record_command(command, ["--stock", "never", "--allow-no-sites"]), cwd=case.folder,
                                env=case.environment(False), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL,
                                start_new_session=True)
             try:
