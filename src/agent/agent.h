@@ -545,11 +545,14 @@ void agent_debugger_tell(const struct patch_region *region);
 void agent_debugger_tell_blocks(const struct agent_blocks *blocks);
 /* Tell debuggers that all regions go. */
 void agent_debugger_forget(void);
-/* Who traces the calling thread by ptrace(), such as a debugger; 0 = nobody, or it cannot be known. */
+/* The process that traces the calling thread by ptrace(), as a debugger does; 0 = none does, or it cannot be known. */
 uint32_t agent_tracer(void);
 
 /* status.c: read a small text file, at most size - 1 bytes of it; false = it cannot be had. */
 bool agent_read_text(const char *path, char *text, size_t size) __attribute__((warn_unused_result));
+/* Of a text of /proc/PID/stat, what stands behind the name, which may hold anything but has the last ')'; NULL = none.
+ */
+const char *agent_behind_name(const char *text);
 /* The number in a field, from 0 on, of those that single blanks part; 0 = there is none. */
 uint64_t agent_field(const char *text, unsigned field);
 /* The number after a name at the start of a line other than the first; 0 when it is not there. */

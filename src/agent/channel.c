@@ -126,7 +126,7 @@ bool agent_tool_is_stopped(void)
 {
 	char path[32] = "/proc/", digits[12], text[256];
 	size_t count = 0, at = sizeof("/proc/") - 1;
-	const char *state = NULL;
+	const char *behind;
 
 	for (uint32_t pid = (uint32_t)agent.tool; pid && count < sizeof(digits); pid /= 10)
 		digits[count++] = (char)('0' + pid % 10);
@@ -137,10 +137,8 @@ bool agent_tool_is_stopped(void)
 	memcpy(path + at, "/stat", sizeof("/stat"));
 	if (!agent_read_text(path, text, sizeof(text)))
 		return false;
-	for (const char *byte = text; *byte; byte++)
-		if (byte[0] == ')' && byte[1] == ' ')
-			state = byte + 2; /* the name may hold anything; the last one counts */
-	return state && *state == 'T';
+	behind = agent_behind_name(text);
+	return behind && behind[0] == ' ' && behind[1] == 'T';
 }
 
 /*

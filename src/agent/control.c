@@ -148,9 +148,9 @@ static int control_main(void *own_files)
 }
 
 /*
- * A tracer with PTRACE_O_TRACECLONE does not get to know of the thread, unless it is a debugger: that stops all threads
- * when it changes text, and so must stop this one, which changes text, too.  Who traces a child that it has forked
- * itself counts the child's stops, and knows of no thread.
+ * CLONE_UNTRACED, by which a tracer with PTRACE_O_TRACECLONE gets no event of the thread; or 0.  A debugger gets one:
+ * it stops all threads while it changes text, and the control thread changes text, too.  A tracer whose own forked
+ * child this is gets none: it counts the child's stops, and expects no thread.
  */
 static unsigned long untraced(void)
 {

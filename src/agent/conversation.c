@@ -134,7 +134,7 @@ static void begin_recording(const struct calltap_msg_setup *setup)
 /*
  * A program that begins waits for its tool, for AGENT_READY_MS at most.  A tool that is stopped, as by ^Z, would cost
  * each command of a shell script as much: they run untraced if it is stopped at STOPPED_LOOKS looks, one after the
- * other. The program of a forked child goes on after AGENT_CHILD_MS, whatever is waited for here.
+ * other.  The program of a forked child goes on after AGENT_CHILD_MS, whatever is waited for here.
  */
 static int await_setup(void)
 {

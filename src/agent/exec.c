@@ -471,12 +471,10 @@ static uint64_t stat_field(const char *text, unsigned n)
 static void shorten(uint64_t begin, uint64_t end)
 {
 	char text[STAT_BYTES];
-	const char *rest = agent_read_text("/proc/thread-self/stat", text, sizeof(text)) ? text : NULL;
+	const char *rest =
+		agent_read_text("/proc/thread-self/stat", text, sizeof(text)) ? agent_behind_name(text) : NULL;
 	struct prctl_mm_map map = {.exe_fd = ~0u};
 
-	for (const char *at = rest; at && *at; at++)
-		if (*at == ')')
-			rest = at + 1; /* the name may hold anything; the last one counts */
 	if (!rest || stat_field(rest, 51) != end || stat_field(rest, 50) > begin)
 		return;
 	map.start_code = stat_field(rest, 26);

@@ -24,6 +24,16 @@ bool agent_read_text(const char *path, char *text, size_t size)
 	return true;
 }
 
+const char *agent_behind_name(const char *text)
+{
+	const char *behind = NULL;
+
+	for (; *text; text++)
+		if (*text == ')')
+			behind = text + 1;
+	return behind;
+}
+
 uint64_t agent_field(const char *text, unsigned field)
 {
 	uint64_t value = 0;

@@ -39,7 +39,7 @@ static long stat_field(const char *state, unsigned n)
 static const char *read_state(char text[STAT_BYTES])
 {
 	long fd = agent.stat_fd, got;
-	char *state = NULL;
+	const char *behind;
 
 	if (fd < 0)
 		fd = SYS(openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
@@ -48,12 +48,11 @@ static const char *read_state(char text[STAT_BYTES])
 	got = SYS(pread64, fd, text, STAT_BYTES - 1, 0, 0, 0);
 	if (fd != agent.stat_fd)
 		sys_close((int)fd);
-	for (long i = 0; i + 2 < got; i++)
-		if (text[i] == ')')
-			state = &text[i] + 2; /* the name may hold anything; the last one counts */
-	if (state)
-		text[got] = 0;
-	return state;
+	if (got <= 0)
+		return NULL;
+	text[got] = 0;
+	behind = agent_behind_name(text);
+	return behind && *behind ? behind + 1 : NULL;
 }
 
 /*

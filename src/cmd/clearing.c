@@ -23,7 +23,6 @@
 #include "clearing.h"
 #include "recording.h"
 
-#define STAT_PARENT   4
 #define ANCESTORS_MAX 64
 #define BUFFER_BYTES  (64u << 10) /* nothing is recorded */
 #define CHILDREN_MS   10000	  /* longest time for which the children of a recording are cleared, but for the last */
@@ -50,11 +49,11 @@ static bool is_traced(pid_t pid)
 static pid_t traced_parent(pid_t pid)
 {
 	const unsigned long board = space_inode_of(pid, SPACE_BOARD);
-	unsigned long long parent = (unsigned long long)pid;
+	pid_t parent = pid;
 
-	for (int i = 0; board && i < ANCESTORS_MAX && proc_stat((pid_t)parent, STAT_PARENT, &parent) && parent > 1; i++)
-		if (space_inode_of((pid_t)parent, SPACE_BOARD) == board && is_traced((pid_t)parent))
-			return (pid_t)parent;
+	for (int i = 0; board && i < ANCESTORS_MAX && (parent = proc_parent(parent)) > 1; i++)
+		if (space_inode_of(parent, SPACE_BOARD) == board && is_traced(parent))
+			return parent;
 	return 0;
 }
 
@@ -236,7 +235,7 @@ void clearing_children(struct record_result *result, char **argv)
 			left.pids);
 }
 
-/* What was left in the process alone. */
+/* Take away what a killed calltap has left in this process; the others of its session stay as they are. */
 static int clear_one(pid_t pid, char **argv, const char *whose, struct calltap_diag *diag)
 {
 	const bool code = attach_slack_has(pid);

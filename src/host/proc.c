@@ -15,8 +15,9 @@
 
 #include "proc.h"
 
-#define STAT_BEGAN 22
-#define EXITING	   0x4ul /* PF_EXITING of /proc/PID/stat's flags */
+#define STAT_PARENT 4
+#define STAT_BEGAN  22
+#define EXITING	    0x4ul /* PF_EXITING of /proc/PID/stat's flags */
 
 int proc_text(pid_t pid, const char *name, char *text, size_t size)
 {
@@ -91,6 +92,13 @@ bool proc_stat(pid_t tid, int place, unsigned long long *value)
 	if (at)
 		*value = strtoull(at, NULL, 10);
 	return at != NULL;
+}
+
+pid_t proc_parent(pid_t pid)
+{
+	unsigned long long parent;
+
+	return proc_stat(pid, STAT_PARENT, &parent) ? (pid_t)parent : -ESRCH;
 }
 
 uint64_t proc_age_ns(pid_t pid)

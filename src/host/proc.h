@@ -25,6 +25,8 @@ char proc_state(pid_t tid, unsigned long *flags);
 bool proc_has_ended(pid_t tid);
 /* A number of /proc/TID/stat, by its place as proc(5) counts; false: there is no such thread. */
 bool proc_stat(pid_t tid, int place, unsigned long long *value);
+/* The process' parent; 0 = it has none that this PID namespace knows; -ESRCH: there is no such process. */
+pid_t proc_parent(pid_t pid);
 /* How long the process has been there, in ns, to a clock tick; 0 = no such process. */
 uint64_t proc_age_ns(pid_t pid);
 /* How long the process' threads have run, or waited for a CPU, in ns; 0 = the kernel does not say. */

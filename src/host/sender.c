@@ -1,5 +1,5 @@
 /*
- * Who has sent a signal; see sender.h.
+ * Finds the sender of a signal among the descendants of this process; see sender.h.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * Who has sent a signal.
+ * Tells signals apart that descendants of this process have sent.
  *
  * A command that the tool has started is in the tool's process group, so a signal that it sends to its own group
  * (kill(0, ...), a shell's `kill 0`) comes to the tool, too.  It is not meant for the tool, and the program has it

@@ -13,6 +13,7 @@ from later import Recorded
 from loaderless import built
 from steer import calltap
 from steering import Program, Tool, left_alone, thread_name, threads
+from workers import children
 
 AS_FILED = re.compile("all [0-9.]+ [KMG]?i?B of its text are as in its files\n$")
 NOT_TRACED = "is not traced by you; `calltap status` lists what is"
@@ -59,15 +60,14 @@ def family(case):
             self.start(case, [case.program("master.c", sites=False), "forks", "3"])
 
     with Master() as program, left_alone(program):
-        with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="utf-8") as file:
-            children = [int(word) for word in file.read().split()]
+        below = children(program.pid)
         with Tool(case, program, "--children", "-l", "*", "-l", "libc.so*:usleep", "--mode", "drop", says=()) as tool:
-            until("all children to be led", lambda: all(live.differing(pid) for pid in children), 30)
+            until("all children to be led", lambda: all(live.differing(pid) for pid in below), 30)
             os.kill(tool.process.pid, signal.SIGKILL)
             finish(tool.process)
-        expect(len(children) == 3 and all(live.differing(pid) for pid in children), f"children {children} stay led")
+        expect(len(below) == 3 and all(live.differing(pid) for pid in below), f"children {below} stay led")
         cleared(case, program.pid)
-        for child in children:
+        for child in below:
             is_clear(child)
             said = calltap(case, "detach", child, status=1)
             expect("no calltap has left anything in it" in said, f"a second detach says {said!r}")

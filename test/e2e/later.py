@@ -13,6 +13,7 @@ from endings import finish
 from harness import Process, expect, stop, until
 from steer import calltap
 from steering import Program, Session, Tool, left_alone
+from workers import children
 
 
 def names(case, path=None):
@@ -129,8 +130,7 @@ def unheard_named(case):
     case.as_it_is = True
     with Unheard(case, "-l", "leaf") as program:
         program.tell("fork")
-        with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="utf-8") as file:
-            child = int(file.read().split()[0])
+        child = children(program.pid)[0]
         for verb in ("status", "detach"):
             said = calltap(case, verb, child, status=1)
             expect(f"was forked from process {program.pid}, which is traced" in said, f"{verb} says {said!r}")
@@ -189,8 +189,7 @@ def unheard_told(case):
     case.as_it_is = True
     with Unheard(case, "-l", "main") as program:
         program.tell("fork")
-        with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="ascii") as file:
-            child = int(file.read().split()[0])
+        child = children(program.pid)[0]
         os.kill(child, signal.SIGSTOP)
         try:
             program.set("trace=leaf")

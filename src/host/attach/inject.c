@@ -506,7 +506,7 @@ static bool is_without_proc(pid_t pid, char *root, size_t size)
 static int explain_refusal(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
 {
 	int ret = let_go(borrow, diag);
-	char root[256];
+	char root[256], enters[40] = "";
 
 	if (ret)
 		return ret;
@@ -520,18 +520,15 @@ static int explain_refusal(const struct borrow *borrow, const struct calltap_att
 			"process %d could not map the agent near its code; raise its limit of memory, or "
 			"try again",
 			(int)borrow->pid);
-	if (is_without_proc(borrow->pid, root, sizeof(root)) && attach_has_own_mounts(borrow->pid))
-		return calltap_diag_set(
-			diag, -ELIBACC,
-			"process %d sees no /proc, by which its loader finds %.160s; mount one in its namespace "
-			"(nsenter -t %d -m mount -t proc proc %.200s/proc)",
-			(int)borrow->pid, borrow->what, (int)borrow->pid, strcmp(root, "/") ? root : "");
-	if (is_without_proc(borrow->pid, root, sizeof(root)))
+	if (is_without_proc(borrow->pid, root, sizeof(root))) {
+		if (attach_has_own_mounts(borrow->pid))
+			snprintf(enters, sizeof(enters), "nsenter -t %d -m ", (int)borrow->pid);
 		return calltap_diag_set(
 			diag, -ELIBACC,
 			"process %d sees no /proc, by which its loader finds %.160s; mount one where its "
-			"root is (mount -t proc proc %.200s/proc)",
-			(int)borrow->pid, borrow->what, strcmp(root, "/") ? root : "");
+			"root is (%smount -t proc proc %.200s/proc)",
+			(int)borrow->pid, borrow->what, enters, strcmp(root, "/") ? root : "");
+	}
 	return calltap_diag_set(diag, -ELIBACC, "the loader of process %d does not take %.160s: %.250s",
 				(int)borrow->pid, borrow->what, said->error[0] ? said->error : "it does not say why");
 }

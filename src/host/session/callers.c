@@ -18,9 +18,8 @@
 
 #include "session.h"
 
-#define STEP_US	    100
-#define ANSWER_NS   2000000000u /* the thread waits in open() no longer than that for this */
-#define STAT_PARENT 4		/* place in /proc/PID/stat */
+#define STEP_US	  100
+#define ANSWER_NS 2000000000u /* the thread waits in open() no longer than that for this */
 
 enum state {
 	CALLER_WAITS,	 /* the thread waits in open() */
@@ -145,12 +144,12 @@ static bool await_caught(struct caller *caller)
 enum remote_catch callers_catch(struct session *session, pid_t tid)
 {
 	struct caller *caller = NULL;
-	unsigned long long parent = 0;
+	const pid_t parent = proc_parent(tid);
 	bool may, coming;
 
 	/* Another thread of a child is left alone: its initial one can be borrowed while it waits. */
-	if (proc_number(tid, "Tgid") != tid || !proc_stat(tid, STAT_PARENT, &parent) ||
-	    !strays_has_board(session, tid) || proc_share_memory(tid, (pid_t)parent))
+	if (proc_number(tid, "Tgid") != tid || parent < 0 || !strays_has_board(session, tid) ||
+	    proc_share_memory(tid, parent))
 		return REMOTE_CATCH_NOT;
 	session_lock(session);
 	reap(session, false);

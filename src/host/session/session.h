@@ -286,7 +286,7 @@ int attachees_tell_none(const struct session *session, struct calltap_diag *diag
 int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* steer_begin() for a session that can do without: an error is told with --verbose alone. */
 void steer_try(struct session *session, pid_t pid);
-/* The same of a process that is followed: `status`, `detach` and all others find the session by its PID, too. */
+/* Name the session after a process that it follows, too: `status`, `detach` and all other verbs find it by that PID. */
 void steer_follow(struct session *session, pid_t pid);
 /* The process is not the session's any more: by its pid the session is not found, as long as there is another. */
 void steer_forget(struct session *session, pid_t pid);

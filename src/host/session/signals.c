@@ -44,7 +44,7 @@ static void on_other(int number, siginfo_t *info, void *context)
 	raise(number); /* comes when this handler has returned */
 }
 
-/* What the tool does with a signal; SA_SIGINFO in the flags: by a handler.  False: as it came. */
+/* Fill in the action that the tool takes on a signal while it records.  False: the tool leaves that signal alone. */
 static bool choose(int number, struct sigaction *action)
 {
 	*action = (struct sigaction){.sa_flags = SA_SIGINFO};

@@ -23,7 +23,6 @@
 
 #include "session.h"
 
-#define STAT_PARENT   4
 #define STAT_BEGAN    22
 #define ANCESTORS_MAX 64
 
@@ -112,14 +111,12 @@ static bool is_agent_of_parent(const struct record_silent *silent, const struct 
  */
 static bool may_descend(const struct record_silent *silent, pid_t parent)
 {
-	unsigned long long next = (unsigned long long)parent;
+	pid_t next = parent;
 
-	for (int i = 0; i < ANCESTORS_MAX && next > 1; i++)
-		if (is_seen(silent, (pid_t)next))
+	for (int i = 0; i < ANCESTORS_MAX && next > 1; i++, next = proc_parent(next))
+		if (is_seen(silent, next))
 			return true;
-		else if (!proc_stat((pid_t)next, STAT_PARENT, &next))
-			return true; /* it has ended meanwhile */
-	return parent <= 1;
+	return parent <= 1 || next < 0; /* or one of them has ended meanwhile */
 }
 
 static bool has_remains(const struct record_silent *silent, pid_t pid, pid_t parent)
@@ -157,11 +154,11 @@ static void note_found(struct record_silent *silent, pid_t pid)
 /* A child of vfork() has its parent's memory: it is no process to clear. */
 static void look_at(struct record_silent *silent, pid_t pid)
 {
-	unsigned long long began, parent;
+	const pid_t parent = proc_parent(pid);
+	unsigned long long began;
 
-	if (is_seen(silent, pid) || !proc_stat(pid, STAT_BEGAN, &began) || began < silent->since ||
-	    !proc_stat(pid, STAT_PARENT, &parent) || proc_share_memory(pid, (pid_t)parent) ||
-	    !has_remains(silent, pid, (pid_t)parent))
+	if (is_seen(silent, pid) || !proc_stat(pid, STAT_BEGAN, &began) || began < silent->since || parent < 0 ||
+	    proc_share_memory(pid, parent) || !has_remains(silent, pid, parent))
 		return;
 	note_found(silent, pid);
 }

@@ -300,7 +300,7 @@ static void list_pids(const struct session *session, char *text, size_t size)
 		text[0] = 0;
 }
 
-/* Of a command that has ended: one of those that it has left. */
+/* The process that the session is called by; where a command has ended, a process that it has left behind; 0 = none. */
 static pid_t living_pid(const struct session *session)
 {
 	pid_t pid = session_pid(session);

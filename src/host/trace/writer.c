@@ -114,7 +114,7 @@ static bool is_ours(const char *path)
 	return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
 }
 
-/* What a program prints to the same file would be written over the trace, and the other way round. */
+/* True if the descriptor leads to that regular file: programs that print to it would write over the trace. */
 static bool is_open_as(int fd, const struct stat *file)
 {
 	struct stat st;
