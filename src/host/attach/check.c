@@ -23,7 +23,6 @@
 #define KERNEL_THREAD 0x200000ul /* PF_KTHREAD of /proc/PID/stat's flags */
 #define STEP_NS	      5000000	 /* between two looks at what may pass */
 #define TRACER_MS     500u	 /* for a debugger to end */
-#define OWN_TRACER_MS 3000u	 /* for the tracer of a killed calltap to end, on a busy machine */
 #define TRACED_TRIES  10u
 #define BEGIN_MS      500u  /* for a process that has just begun to map its libraries */
 #define AGENT_MS      6000u /* for the agent of a killed calltap to let go */
@@ -146,16 +145,21 @@ static bool has_tracer(void *context)
 	return proc_number(*(const pid_t *)context, "TracerPid") != 0;
 }
 
-/* A killed calltap's tracer is gone soon, on a busy machine a little later. */
+bool tracer_is_calltap(pid_t tracer)
+{
+	char name[32];
+
+	name_of(tracer, name, sizeof(name));
+	return !strcmp(name, "calltap");
+}
+
 static long await_no_tracer(pid_t alive)
 {
 	long tracer = proc_number(alive, "TracerPid");
-	char name[32] = "";
 
 	if (!tracer)
 		return 0;
-	name_of((pid_t)tracer, name, sizeof(name));
-	if (!holds_for(has_tracer, &alive, strcmp(name, "calltap") ? TRACER_MS : OWN_TRACER_MS))
+	if (!holds_for(has_tracer, &alive, tracer_is_calltap((pid_t)tracer) ? OWN_TRACER_MS : TRACER_MS))
 		return 0;
 	return proc_number(alive, "TracerPid");
 }

@@ -29,6 +29,7 @@
 #define REST_NS	     5000000u /* the program runs for so long after the first try, then for longer and longer */
 #define REST_MAX_NS  50000000u
 #define BUSY_NS	     100000000u
+#define OWN_TRIES    (OWN_TRACER_MS * 1000000ull / BUSY_NS) /* while another calltap holds a thread */
 #define ALONE_NS     50000000	 /* how often the tracer looks whether the tool is there, and runs */
 #define STOPPED_MAX  2u		 /* looks that find the tool stopped, after which all threads are let go */
 #define AGENT_NS     2000000000u /* for the agent of a tool that was killed to end what it is at */
@@ -50,15 +51,22 @@ static bool is_known(const struct attach_stop *stop, pid_t tid)
 
 static int explain_seizure(struct attach_stop *stop, pid_t tid, int error)
 {
-	char tracer[32] = "0";
+	char name[32];
+	long tracer;
 
 	if (error == -ESRCH)
 		return 0; /* the thread has ended */
 	if (error == -EPERM && strchr("ZX", proc_state(tid, NULL)))
 		return 0;
-	if (!proc_status(tid, "TracerPid", tracer, sizeof(tracer)) && strcmp(tracer, "0") != 0)
-		return calltap_diag_set(stop->diag, -EBUSY, "thread %d of process %d is being traced by process %s",
-					(int)tid, (int)stop->pid, tracer);
+	tracer = proc_number(tid, "TracerPid");
+	if (tracer > 0) {
+		if (proc_status((pid_t)tracer, "Name", name, sizeof(name)))
+			snprintf(name, sizeof(name), "?");
+		return calltap_diag_set(stop->diag, -EBUSY,
+					"thread %d of process %d is being traced by process %ld (%s), and the kernel "
+					"allows one tracer; end that one",
+					(int)tid, (int)stop->pid, tracer, name);
+	}
 	/* A thread that was traced when it was seized, and is not any more, can be tried again, too. */
 	return calltap_diag_set(stop->diag, error == -EPERM ? -EBUSY : error,
 				"thread %d of process %d cannot be stopped: %s", (int)tid, (int)stop->pid,
@@ -557,14 +565,34 @@ int attach_stop(struct attach_stop **out, pid_t pid, const pid_t *except, size_t
 	return attach_stop_again(out, pid, except, except_count, 0, diag);
 }
 
-/* A system is not busy for ever, nor does the tracer of a tool that was killed just now last: try again. */
+/* True if a thread has a tracer that is not a calltap's, and so may stay for long. */
+static bool has_foreign_tracer(pid_t pid)
+{
+	bool foreign = false;
+	size_t count;
+	pid_t *tids;
+
+	if (proc_threads(pid, &tids, &count))
+		return false;
+	for (size_t i = 0; !foreign && i < count; i++) {
+		long tracer = proc_number(tids[i], "TracerPid");
+
+		foreign = tracer > 0 && !tracer_is_calltap((pid_t)tracer);
+	}
+	free(tids);
+	return foreign;
+}
+
+/* A system is not busy for ever, nor does the tracer of another calltap last: try again. */
 static int stop_patiently(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count,
 			  unsigned given_up, struct calltap_diag *diag)
 {
 	struct attach_times times = {0};
 	int ret = stop_briefly(out, pid, except, except_count, given_up, &times, diag);
 
-	for (unsigned i = 0; (ret == -ETIMEDOUT || ret == -EBUSY) && i < TRIES; i++) {
+	for (unsigned i = 0; ret == -ETIMEDOUT || ret == -EBUSY; i++) {
+		if (i >= (ret == -EBUSY && !has_foreign_tracer(pid) ? OWN_TRIES : TRIES))
+			break;
 		rest_for(BUSY_NS);
 		ret = stop_once(out, pid, except, except_count, ENOUGH_TRIES, &times, diag);
 	}

@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -421,6 +422,43 @@ static void two_stops_of_a_tool_take_turns(void **state)
 	assert_int_equal(*(const int *)ret, 0);
 }
 
+/* A process that seizes the second thread, and lets it run; it has ended after a second and a half. */
+static pid_t start_tracer_named(const struct child *child, const char *name)
+{
+	pid_t tracer = fork();
+
+	if (!tracer) {
+		prctl(PR_SET_NAME, name);
+		if (__real_ptrace(PTRACE_SEIZE, child->tids[1], NULL, NULL))
+			_exit(1);
+		usleep(1500000);
+		_exit(0);
+	}
+	while (!tracer_of(child->tids[1]))
+		usleep(1000);
+	return tracer;
+}
+
+/* `calltap detach` takes away what a killed tool had left, and `calltap attach` comes meanwhile. */
+static void a_stop_outlasts_another_calltaps(void **state)
+{
+	const struct child *child = *state;
+	struct calltap_diag diag = {0};
+	struct attach_stop *stop;
+	pid_t tracer;
+
+	tracer = start_tracer_named(child, "calltap");
+	assert_int_equal(attach_stop(&stop, child->pid, NULL, 0, &diag), 0);
+	attach_resume(stop);
+	assert_int_equal(waitpid(tracer, NULL, 0), tracer);
+
+	tracer = start_tracer_named(child, "a debugger");
+	assert_int_equal(attach_stop(&stop, child->pid, NULL, 0, &diag), -EBUSY);
+	assert_non_null(strstr(diag.text, "(a debugger)"));
+	kill(tracer, SIGKILL);
+	assert_int_equal(waitpid(tracer, NULL, 0), tracer);
+}
+
 static int share(void **state)
 {
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -438,6 +476,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(threads_stay_stopped_for_an_agent_that_is_at_work, start, end),
 		cmocka_unit_test_setup_teardown(threads_run_on_while_the_tool_is_stopped, start, end),
 		cmocka_unit_test_setup_teardown(two_stops_of_a_tool_take_turns, start, end),
+		cmocka_unit_test_setup_teardown(a_stop_outlasts_another_calltaps, start, end),
 		cmocka_unit_test_setup_teardown(code_is_taken_back_though_stops_fail, start, end),
 		cmocka_unit_test_setup_teardown(a_killed_tools_hurry_ends_with_the_next_stop, start, end),
 	};
