@@ -12,9 +12,13 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include <host/cgroup.h>
+#include <host/proc.h>
+
 #include "session.h"
 
 #define ANSWER_S 5 /* longest wait for the agents; a stopped process does not answer */
+#define TURNS	 4 /* so often as long for those that only wait for a CPU */
 #define ATTACH_S 3 /* and for an attach that is under way */
 
 struct record_live {
@@ -230,7 +234,8 @@ static bool answers_open(const struct session *session, bool of_silent)
 	return false;
 }
 
-int live_wait(struct session *session)
+/* Wait until all have answered that are not silent; ETIMEDOUT: some have not. */
+static int wait_a_turn(struct session *session)
 {
 	struct timespec until;
 	int error = 0;
@@ -239,9 +244,27 @@ int live_wait(struct session *session)
 	until.tv_sec += ANSWER_S;
 	while (!error && answers_open(session, false))
 		error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
+	return error;
+}
+
+/* False: a signal, a debugger or a cgroup holds the process, and nobody knows for how long. */
+static bool may_run(const struct target *target)
+{
+	char state = proc_state(target->pid, NULL);
+
+	return state && !strchr("TtZX", state) && !cgroup_is_frozen(target->pid);
+}
+
+int live_wait(struct session *session)
+{
+	int error = wait_a_turn(session);
+
 	/* A target that did not answer in time is not waited for again until it has answered all. */
-	for (struct target *target = session->targets; target && error; target = target->next)
-		target->silent = owes_answers(target);
+	for (unsigned turn = 1; error; turn++) {
+		for (struct target *target = session->targets; target; target = target->next)
+			target->silent = owes_answers(target) && (target->silent || turn >= TURNS || !may_run(target));
+		error = answers_open(session, false) ? wait_a_turn(session) : 0;
+	}
 	return answers_open(session, true) ? -ETIMEDOUT : 0;
 }
 

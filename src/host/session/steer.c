@@ -482,8 +482,11 @@ void steer_follow(struct session *session, pid_t pid)
 {
 	struct calltap_diag diag = {0};
 
-	/* The session's other names lead to it, too. */
-	if (session->remote)
+	/*
+	 * The session's other names lead to it, too.  Handlers are one process' own: a child of it that opens a session
+	 * has one of its own, also where it has executed a program and the old one's end was not seen yet.
+	 */
+	if (session->remote && !session->options->serves)
 		(void)!remote_name(session->remote, pid, &diag);
 }
 

@@ -136,7 +136,7 @@ static bool long_enough(const struct walk *walk, const struct call_closed *close
 /* The call ended with its thread, before the window began; the pass comes to it at its end. */
 static bool is_over(const struct walk *walk, const struct call_closed *closed)
 {
-	return walk->ops->cuts && closed->exit_ticks < walk->from_ticks;
+	return closed->exit_ticks < walk->from_ticks;
 }
 
 static void closed_call(void *ctx, struct callstack *stack, const struct call_closed *closed)
