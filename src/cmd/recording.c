@@ -769,8 +769,9 @@ static void tell_untraced(const struct record_result *result)
 			"calls were not recorded: there was no buffer yet for their threads, or no memory beside the "
 			"stack"));
 	if (result->vforked)
-		fprintf(stderr, "calltap: a child of vfork() takes no buffer, but records in its parent's: have a "
-				"function recorded that the parent's thread calls before, such as main (-l main)\n");
+		fprintf(stderr, "calltap: a child of vfork() takes no buffer, but records in that of its parent's "
+				"thread, which has one from its first recorded call on: under record, -l main makes "
+				"that the first\n");
 	if (result->shut_in || result->stopped)
 		fprintf(stderr, "calltap: in a sandbox (seccomp) no memory beside new stacks can be had: -p function "
 				"needs none, and records calls without their ends\n");

@@ -104,6 +104,13 @@ def storm(case):
     expect(ticks <= called.get("tick", 0) <= ticks + 2, f"{ticks} handler calls, {called.get('tick', 0)} in the trace")
 
 
+def entered(case):
+    """A function that a handler enters without a call: what lies where a return address would is the program's."""
+    case.same_as_plain([case.program("entered.c")], log=False)
+    called = case.trace().called()
+    expect(called.get("victim") == 100 and called.get("sum") == 100, f"recorded {called}")
+
+
 def recurse(case):
     case.same_as_plain([case.program("recurse.c"), str(DEPTH)], log=False)
     trace = case.trace()
@@ -132,4 +139,5 @@ CASES = {
     "storm": storm,
     "vforks": vforks,
     "recurse": recurse,
+    "entered": entered,
 }

@@ -8,6 +8,7 @@
 #include "arch/aarch64/isa/stub_size.h"
 #include "arch/riscv64/isa/nops.h"
 #include "arch/riscv64/isa/stub_size.h"
+#include "arch/x86_64/isa/entered.h"
 #include "arch/x86_64/isa/leaf.h"
 #include "arch/x86_64/isa/nops.h"
 #include "arch/x86_64/isa/stub_size.h"
@@ -48,6 +49,8 @@ static const struct elf_cpu cpus[] = {
 		.plt_entry = x86_plt_entry,
 		.switches = x86_switches_stacks,
 		.may_switch = x86_may_switch_stacks,
+		.find_entered = x86_find_entered,
+		.never_returns = x86_never_returns,
 		.leaf = x86_is_leaf,
 	},
 	{

@@ -61,6 +61,12 @@ struct elf_cpu {
 	 */
 	bool (*switches)(const uint8_t *code, size_t size);
 	bool (*may_switch)(const uint8_t *code, size_t size);
+	/*
+	 * A store of a function's address where a signal's context has its program counter, and true for a function
+	 * that never returns; NULL where a stub does no harm to one that was entered so (entered.c).
+	 */
+	size_t (*find_entered)(const uint8_t *code, size_t size, size_t from, uint64_t address, uint64_t *target);
+	bool (*never_returns)(const uint8_t *code, size_t size);
 	/* True if code, from the body's first byte to the function's end, is a leaf's; NULL: leaves have no such stubs.
 	 */
 	bool (*leaf)(const uint8_t *code, size_t size);

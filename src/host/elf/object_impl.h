@@ -3,8 +3,9 @@
  *
  * object_open fills it in this order: header, segments and code (object_open.c),
  * symbols (symbols.c), function starts (starts.c), relocated tables and
- * pointers to functions that matter (relocs.c), sites (sites*.c), jumps to
- * dlsym and kin (tails.c), verdicts (sites.c).  Whatever is a pointer into the
+ * pointers to functions that matter (relocs.c), functions that are entered
+ * without a call (entered.c), sites (sites*.c), jumps to dlsym and kin
+ * (tails.c), verdicts (sites.c).  Whatever is a pointer into the
  * file's data stays valid as long as `elf` and `debug`.
  */
 #ifndef HOST_ELF_OBJECT_IMPL_H
@@ -101,6 +102,7 @@ struct object {
 	struct object_reach
 		finders;   /* functions that need their return address, and those that jump to one (tails.c) */
 	bool has_switches; /* the object may have code that changes stacks */
+	struct address_list entered;	/* functions that a signal's handler enters without a call */
 	struct address_list patchable;	/* __patchable_function_entries */
 	struct address_list mcount_loc; /* __mcount_loc */
 
@@ -138,6 +140,7 @@ typedef int object_reloc_visitor(struct object *object, const struct object_relo
 int object_visit_relocs(struct object *object, object_reloc_visitor *visit, void *ctx)
 	__attribute__((warn_unused_result));
 int object_find_tails(struct object *object) __attribute__((warn_unused_result));
+int object_find_entered(struct object *object) __attribute__((warn_unused_result));
 int object_find_sites(struct object *object) __attribute__((warn_unused_result));
 
 /* True if a function starts at address, by its symbol or the unwind table. */

@@ -234,6 +234,8 @@ static int read_all(struct object *object, int fd, struct calltap_diag *diag)
 	if (!error)
 		error = object_read_relocs(object);
 	if (!error)
+		error = object_find_entered(object);
+	if (!error)
 		error = object_find_sites(object);
 	if (!error)
 		error = object_view_make(object);
@@ -299,8 +301,9 @@ void object_close(struct object *object)
 	if (!object)
 		return;
 	struct address_list *lists[] = {
-		&object->starts,	&object->fentry.targets, &object->fentry.slots, &object->finders.targets,
-		&object->finders.slots, &object->patchable,	 &object->mcount_loc,	&object->fragments,
+		&object->starts,	  &object->fentry.targets, &object->fentry.slots,
+		&object->finders.targets, &object->finders.slots,  &object->patchable,
+		&object->mcount_loc,	  &object->fragments,	   &object->entered,
 	};
 
 	for (size_t i = 0; object->site_names && i < object->site_count; i++)

@@ -91,6 +91,8 @@ static void complete(struct object *object, struct object_site *site)
 	site->named = (uint32_t)(symbol - object->symbols) + 1;
 	if (symbol->verdict != SITE_OK)
 		site->verdict = symbol->verdict;
+	if (site->verdict == SITE_OK && address_list_has(&object->entered, symbol->address))
+		site->verdict = SITE_LOOKS_AT_CALLER;
 }
 
 static int make_names(struct object *object)

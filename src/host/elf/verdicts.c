@@ -105,6 +105,9 @@ static bool is_of_ocaml(const char *name)
 	return name[4] >= 'A' && name[4] <= 'Z';
 }
 
+/* Free Pascal's handler of signals leads the program there without a call; it jumps out behind a push of its own. */
+#define PASCAL_ENTERED "SYSTEM_$$_SIGNALTOHANDLEERRORADDRFRAME"
+
 enum site_verdict site_verdict_of_name(const char *name)
 {
 	const struct special *special;
@@ -112,6 +115,8 @@ enum site_verdict site_verdict_of_name(const char *name)
 	/* Most names end here: a program has a hundred thousand, and many are C++. */
 	if (called_by_scripts(name) || (name[0] == 'c' && is_of_ocaml(name)))
 		return SITE_RUNTIME;
+	if (name[0] == 'S' && !strncmp(name, PASCAL_ENTERED, sizeof(PASCAL_ENTERED) - 1))
+		return SITE_LOOKS_AT_CALLER;
 	if (!strchr("_cdgmsv", name[0]) || !strncmp(name, "_Z", 2))
 		return SITE_OK;
 	if (!strncmp(name, "calltap_", 8))

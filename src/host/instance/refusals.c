@@ -42,8 +42,8 @@ static const struct {
 	const char *sentence;
 } refusals[] = {
 	{LIMITS, NO_EXITS, -EINVAL,
-	 "graph, no-graph, max-depth and threshold need the tracer function_graph; leave them out, or take them away "
-	 "(such as max-depth=) with the same command"},
+	 "graph, no-graph, max-depth and threshold need the tracer function_graph; leave them out (`calltap set` takes "
+	 "away one that is set: max-depth=)"},
 	{COUNTERS, RECORDS, -EINVAL, "the tracer profile keeps counters and writes no trace; `calltap top` shows them"},
 	{TRIGGERS, NO_EXITS | COUNTERS, -EINVAL, "triggers need the tracer function_graph"},
 	{SNAPSHOTS, NO_HISTORY, -EINVAL, "a snapshot is of a flight recorder: add --mode overwrite"},

@@ -12,6 +12,7 @@
 
 #include "arch/aarch64/isa/nops.h"
 #include "arch/riscv64/isa/nops.h"
+#include "arch/x86_64/isa/entered.h"
 #include "arch/x86_64/isa/nops.h"
 #include "arch/x86_64/isa/switches.h"
 
@@ -296,6 +297,63 @@ static void switches(void **state)
 	}
 }
 
+/* Bytes are from the assembler; what they are is beside them. */
+static void entered(void **state)
+{
+	static const struct {
+		const char *code;
+		size_t size;
+		uint64_t target; /* 0 = none; the code lies at 0x1000 */
+	} cases[] = {
+#define CODE(bytes, target) {bytes, sizeof(bytes) - 1, target}
+		/* lea 0x10(%rip), %rax; mov %rax, 0xa8(%rdx) */
+		CODE("\x48\x8d\x05\x10\0\0\0\x48\x89\x82\xa8\0\0\0", 0x1017),
+		/* lea -7(%rip), %r9; nop; mov %r9, 0xa8(%r12) */
+		CODE("\x4c\x8d\x0d\xf9\xff\xff\xff\x90\x4d\x89\x8c\x24\xa8\0\0\0", 0x1000),
+		/* movq $0x401000, 0xa8(%rdx), and the same with a base of %r12 */
+		CODE("\x48\xc7\x82\xa8\0\0\0\0\x10\x40\0", 0x401000),
+		CODE("\x49\xc7\x84\x24\xa8\0\0\0\0\x10\x40\0", 0x401000),
+		/* The address is in another register, the place is another, it is 32 bits, or a load. */
+		CODE("\x48\x8d\x0d\x10\0\0\0\x48\x89\x82\xa8\0\0\0", 0),
+		CODE("\x48\x8d\x05\x10\0\0\0\x48\x89\x82\xa0\0\0\0", 0),
+		CODE("\x48\x8d\x05\x10\0\0\0\x89\x82\xa8\0\0\0", 0),
+		CODE("\x48\x8d\x05\x10\0\0\0\x48\x8b\x82\xa8\0\0\0", 0),
+		CODE("\xa8\0\0\0", 0),
+		CODE("\x89\x82\xa8\0\0\0", 0),
+#undef CODE
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t *code = malloc(cases[i].size); /* exactly that size, so that a sanitizer sees reads behind it */
+		uint64_t target = 0;
+		size_t end;
+
+		memcpy(code, cases[i].code, cases[i].size);
+		end = x86_find_entered(code, cases[i].size, 0, 0x1000, &target);
+		if (target != cases[i].target || !end != !cases[i].target)
+			fail_msg("case %zu", i);
+		assert_int_equal(end ? x86_find_entered(code, cases[i].size, end, 0x1000, &target) : 0, 0);
+		for (size_t cut = 0; cut < cases[i].size; cut++)
+			(void)!x86_find_entered(code, cut, 0, 0x1000, &target);
+		free(code);
+	}
+}
+
+static void functions_that_never_return(void **state)
+{
+	static const uint8_t calls[] = {0x50, 0xe8, 0, 0, 0, 0, 0x66, 0x90}; /* push; call; a no-op to fill */
+	static const uint8_t loops[] = {0x90, 0xeb, 0xfd};
+	static const uint8_t returns[] = {0x90, 0xc3};
+	static const uint8_t jumps[] = {0x90, 0xe9, 0, 0, 0, 0};
+	static const uint8_t by_pointer[] = {0xff, 0xe0};
+
+	assert_true(x86_never_returns(calls, sizeof(calls)));
+	assert_true(x86_never_returns(loops, sizeof(loops)));
+	assert_false(x86_never_returns(returns, sizeof(returns)));
+	assert_false(x86_never_returns(jumps, sizeof(jumps)));
+	assert_false(x86_never_returns(by_pointer, sizeof(by_pointer)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +365,8 @@ int main(void)
 		cmocka_unit_test(plt_entries),
 		cmocka_unit_test(jumps),
 		cmocka_unit_test(switches),
+		cmocka_unit_test(entered),
+		cmocka_unit_test(functions_that_never_return),
 		cmocka_unit_test(plt_entries_of_aarch64),
 		cmocka_unit_test(plt_entries_of_riscv64),
 	};

@@ -22,6 +22,12 @@ typedef size_t isa_recognise_target(const uint8_t *code, size_t size, uint64_t a
 /* True if the code does what the function's name says. */
 typedef bool isa_is_such(const uint8_t *code, size_t size);
 
+/*
+ * Look for code that does what the function's name says, from an offset on, wherever an instruction begins; the code
+ * lies at address.  Returns the offset behind it, and *target is what it is about; 0: there is none.
+ */
+typedef size_t isa_find_target(const uint8_t *code, size_t size, size_t from, uint64_t address, uint64_t *target);
+
 /* What a PLT entry consists of. */
 struct isa_plt_entry {
 	uint8_t head;	/* offset of the first instruction behind a landing pad */

@@ -48,4 +48,7 @@ UNTRACED static inline long cpu_divide(volatile long by)
 	return by ? 10 / by : 0;
 }
 
+/* Where the handler with this context goes back to. */
+#define CPU_CONTEXT_PC(context) (((ucontext_t *)(context))->uc_mcontext.__gregs[REG_PC])
+
 #endif

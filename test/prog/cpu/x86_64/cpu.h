@@ -51,4 +51,7 @@ UNTRACED static inline long cpu_divide(volatile long by)
 	return quotient;
 }
 
+/* Where the handler with this context goes back to. */
+#define CPU_CONTEXT_PC(context) (((ucontext_t *)(context))->uc_mcontext.gregs[REG_RIP])
+
 #endif

@@ -1,0 +1,42 @@
+/*
+ * Functions that a signal's handler enters without a call: it writes their address into its context's program counter,
+ * and the kernel goes on there, on the stack of what the signal has interrupted.
+ *
+ * There is no return address then.  Where a call would have left it lies a word of the interrupted function's, and a
+ * stub would put its own address into it: the function never returns, and a handler that jumps back finds that word
+ * changed.  So the function must not be traced.
+ *
+ * Such a store has the displacement of the program counter in a ucontext_t.  Other structures have pointers to
+ * functions there, too; but a function that was entered so cannot return, and theirs mostly do.  Caller: object_open.
+ * Context: host.
+ */
+#include "object_impl.h"
+
+static bool never_returns(const struct object *object, uint64_t function)
+{
+	size_t rest;
+	const uint8_t *code = object_code_at(object, function, &rest);
+	uint64_t next = object_next_start(object, function);
+
+	if (!code || !object_starts_function(object, function))
+		return false;
+	return object->cpu->never_returns(code, next - function < rest ? next - function : rest);
+}
+
+int object_find_entered(struct object *object)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < object->code_count && object->cpu->find_entered && !error; i++) {
+		const struct object_code *code = &object->codes[i];
+		uint64_t target;
+		size_t at = 0;
+
+		while (!error && !code->plt &&
+		       (at = object->cpu->find_entered(code->bytes, code->size, at, code->address, &target)))
+			if (never_returns(object, target))
+				error = address_list_add(&object->entered, target);
+	}
+	address_list_sort(&object->entered);
+	return error;
+}
