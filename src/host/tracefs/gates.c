@@ -91,17 +91,24 @@ bool gate_drain(struct tree_instance *gate, gate_take *take, void *ctx)
 	return !gate->source.behind || gate->source.ended;
 }
 
-void gate_stop(struct tree_instance *gate, gate_take *take, void *ctx)
+/* An error does not matter: the instance ends when the gate does. */
+static void ask_gate(struct tree_instance *gate, const char *verb, const char *word)
 {
 	struct calltap_diag diag;
 	char *answer = NULL;
 
+	if (!ask_session(gate, verb, &word, word != NULL, -1, &answer, &diag))
+		free(answer);
+}
+
+void gate_stop(struct tree_instance *gate, gate_take *take, void *ctx)
+{
 	if (!gate_is_open(gate))
 		return;
+	/* Nothing more comes then, and what has come can be caught up with, however busy the program is. */
+	ask_gate(gate, "set", "tracing=off");
 	gate_settle(gate, take, ctx);
-	if (ask_session(gate, "detach", NULL, 0, -1, &answer, &diag))
-		answer = NULL; /* the instance ends when the gate does */
-	free(answer);
+	ask_gate(gate, "detach", NULL);
 	source_end(gate);
 	hand_on(gate, take, ctx);
 }
