@@ -196,7 +196,8 @@ SINGLE |= {
     "profile_adaptive_depth": counted("recurse.c", options=["--max-depth", "3"], how=ADAPTIVE),
     "profile_adaptive_estimates": estimated,
     "profile_adaptive_attached": attached,
-    "profile_adaptive_steps": every_instruction(*ADAPTIVE, native=False),
+    # Most of it is C: of an emulated CPU's own recorders profile_steps and profile_adaptive_interrupted see all.
+    "profile_adaptive_steps": every_instruction(*ADAPTIVE),
     "profile_adaptive_steps_gated": every_instruction(*ADAPTIVE, "--max-depth", "50"),
     "profile_adaptive_steps_root": every_instruction(*ADAPTIVE, "-g", "middle"),
     "profile_adaptive_steps_notree": every_instruction(*ADAPTIVE, "--no-graph", "middle"),

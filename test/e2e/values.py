@@ -237,7 +237,7 @@ def attached(case):
             first.send_signal(signal.SIGINT)
             first.wait(20)
         for _ in range(2):
-            done = case.run([case.tool, "attach", "-v", "-o", case.trace_path, "--duration", "200ms", *TWICE, str(pid)])
+            done = case.run([case.tool, "attach", "-v", "-o", case.trace_path, "--duration", "40ms", *TWICE, str(pid)])
             expect(done.status == 0 and process.poll() is None, f"attach: {done.status} {done.stderr}")
         end_well(output, process)
         check_pairs(values_of(case))
@@ -255,7 +255,7 @@ def left_by_set(case):
                      env=case.environment(False)) as recorder:
             until("a recording", lambda: case.run([case.tool, "status", pid]).status == 0)
             for words in (["trace=work"], ["trace=twice"], ["trace=work"]):
-                time.sleep(0.1)
+                time.sleep(0.02)
                 case.run([case.tool, "set", pid, *words])
             recorder.send_signal(signal.SIGINT)
             recorder.wait(20)
