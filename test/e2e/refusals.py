@@ -50,6 +50,15 @@ def script(case):
     return [settled(path)]
 
 
+def bare(case):
+    """A program without symbols and unwind tables, as Free Pascal makes them."""
+    path = compiled(case, "bare", "-s", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+    done = subprocess.run(["objcopy", "-R", ".eh_frame", "-R", ".eh_frame_hdr", path], check=False, stderr=subprocess.DEVNULL)
+    if done.returncode:
+        raise Skip("there is no objcopy for this CPU's programs")
+    return [settled(path)]
+
+
 def text_file(case):
     path = place(case, "text")
     with open(path, "w", encoding="ascii") as file:
@@ -240,6 +249,7 @@ SINGLE = {
     "unknown-loader": unknown_loader,
     "refused-asan": refused(lambda case: [sited(case, "asan", "-fsanitize=address")], 2, "-static-libasan"),
     "refused-no-sites": refused(lambda case: [compiled(case, "plain")], 2, "-fpatchable-function-entry=", "-pg -mfentry"),
+    "refused-stripped": refused(bare, 2, "is it stripped?", "keep its symbols", "-fpatchable-function-entry="),
     "refused-mcount": refused(lambda case: [compiled(case, "mcount", "-pg")], 2, "-pg alone", "-mfentry"),
     "refused-cyg-profile": refused(lambda case: [compiled(case, "cyg", "-finstrument-functions", "-rdynamic", text=(
         "void __attribute__((no_instrument_function)) __cyg_profile_func_exit(void *f, void *c) {}\n"

@@ -83,6 +83,11 @@ void object_no_sites_diag(const struct object *object, struct calltap_diag *diag
 			"%.200s is a static executable, into which nothing can be loaded; link it without "
 			"-static and build it with %s",
 			object_path(object), flags);
+	else if (!object->symbol_count && !object->hints && !object->site_count)
+		(void)calltap_diag_set(diag, -ENODATA,
+				       "%.200s %s; keep its symbols when it is built (no strip, -s or -Xs), or build "
+				       "it with %s",
+				       object_path(object), reason(object), flags);
 	else
 		(void)calltap_diag_set(diag, -ENODATA, "%.200s %s; build it with %s", object_path(object),
 				       reason(object), flags);
