@@ -111,6 +111,16 @@ def entered(case):
     expect(called.get("victim") == 100 and called.get("sum") == 100, f"recorded {called}")
 
 
+def begins(case):
+    """The function that a program begins in has no return address, but the number of arguments in its place."""
+    case.need_native("the number lies on the stack of x86-64")
+    program = case.program("begins.c", flags=["-nostartfiles", "-Wl,-e,begin"])
+    outcome = case.same_as_plain([program, "one", "two"], log=False)
+    expect(outcome.status == 6, f"exit status {outcome.status}, not twice three")
+    called = case.trace().called()
+    expect(called.get("twice") == 1 and "begin" not in called, f"recorded {called}")
+
+
 def recurse(case):
     case.same_as_plain([case.program("recurse.c"), str(DEPTH)], log=False)
     trace = case.trace()
@@ -140,4 +150,5 @@ CASES = {
     "vforks": vforks,
     "recurse": recurse,
     "entered": entered,
+    "begins": begins,
 }

@@ -1,10 +1,10 @@
 /*
- * Functions that a signal's handler enters without a call: it writes their address into its context's program counter,
- * and the kernel goes on there, on the stack of what the signal has interrupted.
+ * Functions that are entered without a call: no return address lies where a stub would put its own, but another word.
+ * So they must not be traced.
  *
- * There is no return address then.  Where a call would have left it lies a word of the interrupted function's, and a
- * stub would put its own address into it: the function never returns, and a handler that jumps back finds that word
- * changed.  So the function must not be traced.
+ * One is where the program begins: its word is the number of arguments.  Others are entered by a signal's handler,
+ * which writes their address into its context's program counter; the kernel goes on there, on the stack of what the
+ * signal has interrupted, and the word is that function's.
  *
  * Such a store has the displacement of the program counter in a ucontext_t.  Other structures have pointers to
  * functions there, too; but a function that was entered so cannot return, and theirs mostly do.  Caller: object_open.
@@ -25,7 +25,8 @@ static bool never_returns(const struct object *object, uint64_t function)
 
 int object_find_entered(struct object *object)
 {
-	int error = 0;
+	uint64_t first = object->entry ? object_last_start(object, object->entry) : 0;
+	int error = first ? address_list_add(&object->entered, first) : 0;
 
 	for (size_t i = 0; i < object->code_count && object->cpu->find_entered && !error; i++) {
 		const struct object_code *code = &object->codes[i];

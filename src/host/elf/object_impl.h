@@ -82,7 +82,7 @@ struct object {
 	char *interpreter;
 	uint8_t build_id[32];
 	size_t build_id_size;
-	uint64_t lo, hi, dynamic;
+	uint64_t lo, hi, dynamic, entry;
 
 	struct object_code *codes; /* sorted by address */
 	size_t code_count;
@@ -102,7 +102,7 @@ struct object {
 	struct object_reach
 		finders;   /* functions that need their return address, and those that jump to one (tails.c) */
 	bool has_switches; /* the object may have code that changes stacks */
-	struct address_list entered;	/* functions that a signal's handler enters without a call */
+	struct address_list entered;	/* functions that are entered without a call */
 	struct address_list patchable;	/* __patchable_function_entries */
 	struct address_list mcount_loc; /* __mcount_loc */
 

@@ -215,6 +215,7 @@ static int read_header(struct object *object, int fd, struct calltap_diag *diag)
 					"%s is an ELF file, but neither a program nor a shared library; link it first",
 					object->path);
 	object->type = header.e_type;
+	object->entry = header.e_entry;
 	return 0;
 }
 

@@ -71,6 +71,7 @@ bool object_is_near(const struct object *object, uint64_t address)
 static void complete(struct object *object, struct object_site *site)
 {
 	const struct object_symbol *symbol = object_symbol_around(object, site->address);
+	uint64_t start = object_last_start(object, site->address + site->code_off);
 
 	site->function = site->address;
 	site->symbol = "";
@@ -81,7 +82,7 @@ static void complete(struct object *object, struct object_site *site)
 	if (site->verdict == SITE_OK && !object_is_near(object, site->address))
 		site->verdict = SITE_TOO_FAR;
 	if (site->verdict == SITE_OK &&
-	    address_list_has(&object->finders.targets, object_last_start(object, site->address + site->code_off)))
+	    (address_list_has(&object->finders.targets, start) || address_list_has(&object->entered, start)))
 		site->verdict = SITE_LOOKS_AT_CALLER;
 	if (!symbol)
 		return;
@@ -91,8 +92,6 @@ static void complete(struct object *object, struct object_site *site)
 	site->named = (uint32_t)(symbol - object->symbols) + 1;
 	if (symbol->verdict != SITE_OK)
 		site->verdict = symbol->verdict;
-	if (site->verdict == SITE_OK && address_list_has(&object->entered, symbol->address))
-		site->verdict = SITE_LOOKS_AT_CALLER;
 }
 
 static int make_names(struct object *object)

@@ -246,7 +246,9 @@ static void describe_damage(struct trace *trace)
 			 trace->bad_places, trace->first_bad, trace->size, trace->first_reason);
 	else if (!trace->ended)
 		snprintf(trace->damage, sizeof(trace->damage),
-			 "the trace was cut short: it has no end mark, so what came after byte %" PRIu64 " is missing",
+			 "the trace was cut short: it has no end mark, so what came after byte %" PRIu64
+			 " is missing, and calls that were open count up to its end, even where their thread had "
+			 "ended",
 			 trace->size);
 }
 
