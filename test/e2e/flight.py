@@ -1,5 +1,6 @@
 """The flight recorder (--mode overwrite): snapshots while it goes on, and what is left when the program or the tool is
 killed: in the file, in core files, in the program's memory, in the files of --buffer-dir."""
+import contextlib
 import glob
 import json
 import os
@@ -177,26 +178,43 @@ def core(case):
         expect(last_call(case) > with_tool, "nothing was recorded after the tool was killed")
 
 
-def kernel_core(case):
-    """A core file that the kernel wrote has the trace, without a tool."""
+@contextlib.contextmanager
+def core_files(case):
+    """The kernel writes core files of what is started here; the list of them is filled at the end."""
     with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as file:
         if not re.fullmatch(r"[\w.%-]+\n", file.read()):
             raise Skip("the kernel writes core files elsewhere (core_pattern)")
     case.need_native("the kernel dumps its own programs")
     before = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    cores = []
     try:
-        with Flight(case) as flight:
-            flight.kill_tool()
-            time.sleep(0.3)
-            os.kill(flight.pid, signal.SIGABRT)
-            time.sleep(1)
+        yield cores
     finally:
         resource.setrlimit(resource.RLIMIT_CORE, before)
-    cores = glob.glob(os.path.join(case.folder, "core*"))
+    cores += glob.glob(os.path.join(case.folder, "core*"))
     if not cores:
         raise Skip("the kernel wrote no core file here")
+
+
+def kernel_core(case):
+    """A core file that the kernel wrote has the trace, without a tool."""
+    with core_files(case) as cores, Flight(case) as flight:
+        flight.kill_tool()
+        time.sleep(0.3)
+        os.kill(flight.pid, signal.SIGABRT)
+        time.sleep(1)
     recover(case, "--core", cores[0])
+
+
+def core_at_once(case):
+    """The same of a program that dies as soon as it has begun."""
+    for _ in range(5):
+        with core_files(case) as cores:
+            case.record([case.program("callers.c"), "crash"], ["--mode", "overwrite"], log=False)
+        outcome = case.run([case.tool, "replay", "--no-pager", "--core", cores[0]])
+        expect(outcome.status == 0 and "leaf" in outcome.stdout, f"status {outcome.status}: {outcome.stderr}")
+        os.unlink(cores[0])
 
 
 def tool_killed(case):
@@ -398,6 +416,7 @@ SINGLE = {
     "flight-killed": killed,
     "flight-core": core,
     "flight-kernel_core": kernel_core,
+    "flight-kernel_core-at-once": core_at_once,
     "flight-tool-killed": tool_killed,
     "flight-attached": attached,
     "flight-orphans": orphans,

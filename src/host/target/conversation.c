@@ -213,6 +213,9 @@ static int send_go(struct session *session, struct target *target, int memory)
 	if (!session->traced_ns)
 		session->traced_ns = clock_now_ns();
 	target->began = true;
+	if (!ret)
+		ret = tables_tell(
+			target->shares[0]); /* they are to be in the core file of a program that ends at once */
 	return ret ? ret : channel_send(target->socket, &go, sizeof(go), &memory, memory < 0 ? 0 : 1);
 }
 
