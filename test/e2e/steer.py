@@ -175,6 +175,8 @@ def off_and_on(case):
             session.set("tracing=off")
             expect(not session.status()["sites_on"], "sites are on")
             quiet(session, busy)
+            code, text = session.ask("set", "trace=no_such_function")
+            expect(code and "matches 'no_such_function'" in text, f"a filter that matches nothing while nothing is recorded: {text!r}")
             session.set("tracing=on")
             expect(session.status()["sites_on"] == session.status()["sites"], "sites are off")
             before = session.status()["records"]

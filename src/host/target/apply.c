@@ -275,6 +275,13 @@ static void set_limits(struct session *session, const struct settings *next)
 	handlers_settle(session); /* rows are read at once */
 }
 
+/* Filters that were there before may have lost what they matched, which matters to nobody while nothing is recorded. */
+static bool has_new_filters(const struct session *session, const struct settings *next)
+{
+	return filter_set_key(next->options.filters) !=
+	       filter_set_key(session_first(session)->settings.options.filters);
+}
+
 int apply_settings(struct session *session, const struct settings *next, struct calltap_diag *diag)
 {
 	struct changes changes = {0};
@@ -282,7 +289,7 @@ int apply_settings(struct session *session, const struct settings *next, struct 
 
 	apply_take(session, next);
 	ret = decide_all(session, &changes, diag);
-	if (!ret && next->tracing)
+	if (!ret && (next->tracing || has_new_filters(session, next)))
 		ret = check_matches(session, diag);
 	if (!ret && next->tracing && next->new_values)
 		ret = check_values(session, diag);
