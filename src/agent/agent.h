@@ -345,6 +345,8 @@ void agent_executed_begin(char *const *environment, const char *session, uint32_
 int agent_child_call_in(struct calltap_attach *attach) __attribute__((warn_unused_result));
 /* What a process needs once before it can have a session. */
 int agent_process_init(void) __attribute__((warn_unused_result));
+/* Where a limit of memory is there for the program, planes may take a part of what is left under it from now on. */
+void agent_planes_limit(void);
 uint64_t agent_random_id(void);
 
 /* release.c: let go of what an earlier session has left, when the tool says so; 0 when there is nothing. */

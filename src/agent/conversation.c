@@ -126,6 +126,7 @@ static void begin_recording(const struct calltap_msg_setup *setup)
 	probe_context.rises = agent.attached && !probe_context.profile;
 	probe_context.tells_open = setup->mode == CALLTAP_MODE_OVERWRITE && !(setup->flags & CALLTAP_SETUP_BRIEF);
 	probe_context.timed = probe_wants_times();
+	agent_planes_limit();
 	probe_context.wiped->pid = (uint32_t)sys_getpid();
 	probe_context.wiped->alive = 1;
 	__atomic_store_n(&probe_context.enabled, 1, __ATOMIC_RELEASE);

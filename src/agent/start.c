@@ -13,10 +13,12 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-#define STATM_BYTES 128u
-#define OWN_SHARE   4u /* the agent's own memory is a part like this, or less, of what the program has left */
-#define LIMIT_DATA  2  /* RLIMIT_DATA */
-#define LIMIT_SIZE  9  /* RLIMIT_AS */
+#define STATM_BYTES  128u
+#define PLANES_SHARE 8u		/* the planes of stacks may take a part like this of it, */
+#define PLANES_LEAST (4u << 20) /* or those of one stack with times, if they are no more than OWN_SHARE says */
+#define OWN_SHARE    4u		/* the agent's own memory is a part like this, or less, of what the program has left */
+#define LIMIT_DATA   2		/* RLIMIT_DATA */
+#define LIMIT_SIZE   9		/* RLIMIT_AS */
 
 static const char *environment_value(char *const *environment, const char *name)
 {
@@ -126,22 +128,40 @@ static uint64_t memory_used(unsigned field)
 	return agent_read_text("/proc/self/statm", text, sizeof(text)) ? agent_field(text, field) * CALLTAP_PAGE : 0;
 }
 
-/* True if a limit leaves the program so little that the agent would take a good part of it. */
-static bool is_short_of_memory(void)
+/* What the limits leave the program; UINT64_MAX: there is none. */
+static uint64_t memory_left(void)
 {
 	static const struct {
 		int resource;
 		unsigned field;
 	} limits[] = {{LIMIT_SIZE, 0}, {LIMIT_DATA, 5}};
-	uint64_t limit[2];
+	uint64_t limit[2], least = UINT64_MAX;
 
 	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		uint64_t used, left;
+
 		if (sys_failed(SYS(prlimit64, 0, limits[i].resource, 0, limit, 0, 0)) || limit[0] == UINT64_MAX)
 			continue;
-		if (limit[0] < memory_used(limits[i].field) + OWN_SHARE * AGENT_WIPED_SIZE)
-			return true;
+		used = memory_used(limits[i].field);
+		left = limit[0] > used ? limit[0] - used : 0;
+		least = left < least ? left : least;
 	}
-	return false;
+	return least;
+}
+
+/* True if a limit leaves the program so little that the agent would take a good part of it. */
+static bool is_short_of_memory(void)
+{
+	return memory_left() < (uint64_t)OWN_SHARE * AGENT_WIPED_SIZE;
+}
+
+void agent_planes_limit(void)
+{
+	uint64_t left = memory_left(), part = left / PLANES_SHARE;
+
+	if (part < PLANES_LEAST && left / OWN_SHARE >= PLANES_LEAST)
+		part = PLANES_LEAST;
+	probe_planes_limit(left == UINT64_MAX ? UINT64_MAX : part);
 }
 
 int agent_process_init(void)

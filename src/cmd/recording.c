@@ -775,7 +775,11 @@ static void tell_untraced(const struct record_result *result)
 	if (result->shut_in || result->stopped)
 		fprintf(stderr, "calltap: in a sandbox (seccomp) no memory beside new stacks can be had: -p function "
 				"needs none, and records calls without their ends\n");
-	if (!result->vforked && !result->shut_in && !result->stopped)
+	if (result->limited)
+		fprintf(stderr,
+			"calltap: a higher limit of memory (ulimit -v or -d, or of a cgroup) leaves room for more "
+			"threads, and so does a smaller buffer (-b)\n");
+	else if (!result->vforked && !result->shut_in && !result->stopped)
 		fprintf(stderr, "calltap: a smaller buffer (-b) leaves room for more threads\n");
 }
 
@@ -874,9 +878,10 @@ void recording_tell_losses(const struct record_result *result)
 	tell_executed(result);
 	if (result->squeezed)
 		fprintf(stderr,
-			"calltap: %u %s smaller buffers than asked for (-b), as %s cgroup leaves little memory\n",
-			result->squeezed, counted(result->squeezed, "process had", "processes had"),
-			counted(result->squeezed, "its", "their"));
+			"calltap: %u %s smaller buffers than asked for (-b), as a limit (ulimit -v, or of a cgroup) "
+			"leaves "
+			"little memory\n",
+			result->squeezed, counted(result->squeezed, "process had", "processes had"));
 	if (result->spaces)
 		fprintf(stderr,
 			"calltap: libraries that dlmopen() loaded into name spaces of their own are not traced\n");

@@ -113,6 +113,27 @@ static void find_planes(uint64_t first, enum space_pair pair, uint64_t *planes[2
 	}
 }
 
+/* Both as they are now: a limit that comes later may leave less than is there. */
+static uint64_t planes_taken, planes_max; /* bytes; a max of 0 = there is no limit */
+
+void probe_planes_limit(uint64_t bytes)
+{
+	uint64_t taken = __atomic_load_n(&planes_taken, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&planes_max, bytes == UINT64_MAX ? 0 : taken + bytes + 1, __ATOMIC_RELAXED);
+}
+
+/* Take the bytes of a granule's two planes from what there is for them; false: they are not there. */
+static bool take_room(void)
+{
+	uint64_t max = __atomic_load_n(&planes_max, __ATOMIC_RELAXED);
+
+	if (__atomic_add_fetch(&planes_taken, 2 * GRANULE, __ATOMIC_RELAXED) < max || !max)
+		return true;
+	__atomic_sub_fetch(&planes_taken, 2 * GRANULE, __ATOMIC_RELAXED);
+	return false;
+}
+
 /* Map both planes of a granule. 0; 1: something lies there already; -1: failed. */
 static int map_planes(uint64_t granule, enum space_pair pair)
 {
@@ -147,8 +168,12 @@ static bool map_granule(uint64_t granule, enum space_pair pair)
 	for (int i = 0; i < TRIES_MAX; i++) {
 		int made;
 
+		if (!take_room())
+			return false;
 		__atomic_add_fetch(mapping, 1, __ATOMIC_SEQ_CST);
 		made = map_planes(granule, pair);
+		if (made)
+			__atomic_sub_fetch(&planes_taken, 2 * GRANULE, __ATOMIC_RELAXED);
 		__atomic_sub_fetch(mapping, 1, __ATOMIC_RELEASE); /* pairs with wait_for_other() */
 		if (made <= 0)
 			return !made;

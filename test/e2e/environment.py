@@ -395,13 +395,25 @@ def small_stack(case):
 
 
 def no_room(case):
-    """Address space for the program alone: it runs untraced, and that is said."""
-    plain, traced = case.under("ulimit -v 50000", [case.program("surroundings.c"), "nothing"])
-    outcome = case.run(plain)
-    if outcome.status != 5:
-        raise Skip(f"it does not run so: {outcome.stderr.strip()[-200:]}")
-    outcome = case.same_outcome(outcome, case.run(traced))
-    expect("is not traced" in outcome.stderr, f"stderr says {outcome.stderr!r}")
+    """Address space for the program alone: it runs untraced, or some of it does, and that is said."""
+    for limit in (24000, 50000):
+        plain, traced = case.under(f"ulimit -v {limit}", [case.program("surroundings.c"), "nothing"])
+        outcome = case.run(plain)
+        if outcome.status != 5:
+            raise Skip(f"it does not run so: {outcome.stderr.strip()[-200:]}")
+        outcome = case.same_outcome(outcome, case.run(traced))
+        expect("is not traced" in outcome.stderr or (limit > 30000 and "smaller buffers" in outcome.stderr),
+               f"stderr says {outcome.stderr!r}")
+
+
+def crowd_under_limits(case):
+    """As many threads as without: all buffers together take a part, however many threads come, and so do planes."""
+    program = case.program("crowd.c")
+    for limit in ("v 200000", "v 1000000", "d 200000"):
+        plain, traced = case.under(f"ulimit -{limit} || exit 77", [program, "1000", "1000", "64"])
+        case.same_outcome(case.run(plain), case.run(traced))
+        called = case.trace().called()
+        expect(called.get("member", 0) >= 10, f"{limit}: the trace has {called}")
 
 
 def little_room(case):
@@ -510,6 +522,7 @@ SINGLE = {
     "short-of-addresses": on_own_cpu(short_of_memory("v", (16000, 24000, 40000, 60000, 90000, 140000, 250000))),
     "short-of-addresses-adaptive": on_own_cpu(short_of_memory("v", (16000, 24000, 40000, 60000, 140000), "--time", "adaptive", "--time-small", "100000")),
     "short-of-addresses-values": on_own_cpu(short_of_memory("v", (24000, 60000, 105000, 150000, 170000, 250000, 700000), "-A", "step:n=arg1")),
+    "short-of-room-for-threads": on_own_cpu(crowd_under_limits),
     "short-of-data": on_own_cpu(short_of_memory("d", (2000, 20000, 60000, 150000), "-A", "step:n=arg1")),
     "changed-no-proc": changed("true", how="no-proc"),
     "changed-umount": changed("mkdir -p $FOLDER/mounted; export MOUNTED=$FOLDER/mounted; mount -t tmpfs none $MOUNTED",

@@ -63,6 +63,11 @@ void agent_unwinder_look(void)
 {
 }
 
+/* Nor is memory limited. */
+void agent_planes_limit(void)
+{
+}
+
 static void record(void)
 {
 	struct probe_thread *thread = &probe_thread;

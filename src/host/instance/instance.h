@@ -183,7 +183,9 @@ uint32_t rings_threads(const struct target *target);
  * cgroup), of which most of what is left is there for the program.  beside: bytes that come with them (rings_beside()).
  */
 uint32_t rings_room(const struct instance *instance, struct target *target, uint32_t wanted, uint64_t beside);
-/* How many sub-buffers such rings have: those of the instance, or fewer where a cgroup leaves little. */
+/* True if the target's memory has a limit (ulimit -v, -d, a cgroup). */
+bool rings_are_limited(const struct target *target);
+/* How many sub-buffers such rings have: those of the instance, or fewer where a limit leaves little. */
 uint32_t rings_subs(const struct instance *instance, struct target *target, uint32_t wanted);
 /* Bytes of address space that values, handlers and --time adaptive take in a target beside its rings. */
 uint64_t rings_beside(const struct session *session);

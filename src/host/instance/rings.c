@@ -66,10 +66,10 @@ static uint32_t reserve_of(const struct share *share, uint32_t claimed)
 }
 
 /*
- * The part of what a limit leaves the process that may be taken; UINT64_MAX: there is no limit, or no process any more.
- * field: of /proc/PID/statm, what counts against the limit.
+ * What a limit leaves the process; UINT64_MAX: there is no limit, or no process any more.  field: of /proc/PID/statm,
+ * what counts against the limit.
  */
-static uint64_t share_of_limit(pid_t pid, __rlimit_resource_t resource, unsigned field)
+static uint64_t left_under_limit(pid_t pid, __rlimit_resource_t resource, unsigned field)
 {
 	struct rlimit limit;
 	char text[128];
@@ -82,7 +82,36 @@ static uint64_t share_of_limit(pid_t pid, __rlimit_resource_t resource, unsigned
 		return 0;
 	for (unsigned i = 0; i <= field; i++)
 		used = strtoull(at, &at, 10) * CALLTAP_PAGE;
-	return limit.rlim_cur > used ? (limit.rlim_cur - used) / SPACE_SHARE : 0;
+	return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+}
+
+/* Bytes of all rings that were sent. */
+static uint64_t taken_by(const struct target *target)
+{
+	uint64_t taken = 0;
+
+	for (uint32_t set = 0; set < CALLTAP_INSTANCES; set++)
+		for (uint32_t i = 0; target->shares[set] && i < target->shares[set]->arena_count; i++)
+			taken += target->shares[set]->arenas[i].size;
+	return taken;
+}
+
+bool rings_are_limited(const struct target *target)
+{
+	return left_under_limit(target->pid, RLIMIT_AS, STATM_SIZE) != UINT64_MAX ||
+	       left_under_limit(target->pid, RLIMIT_DATA, STATM_DATA) != UINT64_MAX ||
+	       cgroup_memory_left(target->pid) != UINT64_MAX;
+}
+
+/* Of what the address space has left without them, all rings take a part; this is what more may come. */
+static uint64_t share_of_space(const struct target *target)
+{
+	uint64_t left = left_under_limit(target->pid, RLIMIT_AS, STATM_SIZE), taken = taken_by(target);
+
+	if (left == UINT64_MAX)
+		return left;
+	left = (left + taken) / SPACE_SHARE;
+	return left > taken ? left - taken : 0;
 }
 
 uint64_t rings_beside(const struct session *session)
@@ -98,24 +127,23 @@ uint64_t rings_beside(const struct session *session)
  */
 static uint64_t share_of_cgroup(struct target *target)
 {
-	uint64_t now = cgroup_memory_left(target->pid), taken = 0;
+	uint64_t now = cgroup_memory_left(target->pid), taken = taken_by(target);
 
 	if (!target->memory.left)
 		target->memory.left = now;
 	if (now == UINT64_MAX)
 		return now;
-	for (uint32_t set = 0; set < CALLTAP_INSTANCES; set++)
-		for (uint32_t i = 0; target->shares[set] && i < target->shares[set]->arena_count; i++)
-			taken += target->shares[set]->arenas[i].size;
 	now = (now < target->memory.left ? now : target->memory.left) / SPACE_SHARE;
 	return now > taken ? now - taken : 0;
 }
 
-/* In a cgroup buffers are smaller rather than fewer: so that there is room for four times as many as are wanted now. */
+/* Under a limit buffers are smaller rather than fewer: so that there is room for four times as many as are wanted now.
+ */
 uint32_t rings_subs(const struct instance *instance, struct target *target, uint32_t wanted)
 {
-	uint64_t left = share_of_cgroup(target), subs;
+	uint64_t left = share_of_cgroup(target), space = share_of_space(target), subs;
 
+	left = space < left ? space : left;
 	if (left == UINT64_MAX || instance->buffers.path)
 		return instance->sub_count;
 	subs = left / ROOM_AHEAD / (wanted ? wanted : 1) / instance->sub_size;
@@ -126,11 +154,10 @@ uint32_t rings_subs(const struct instance *instance, struct target *target, uint
 uint32_t rings_room(const struct instance *instance, struct target *target, uint32_t wanted, uint64_t beside)
 {
 	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * rings_subs(instance, target, wanted);
-	uint64_t space = share_of_limit(target->pid, RLIMIT_AS, STATM_SIZE), left = share_of_cgroup(target),
-		 room = wanted;
+	uint64_t space = share_of_space(target), left = share_of_cgroup(target), room = wanted;
 
 	if (instance->session->images.handlers &&
-	    share_of_limit(target->pid, RLIMIT_DATA, STATM_DATA) < HANDLED_PRIVATE)
+	    left_under_limit(target->pid, RLIMIT_DATA, STATM_DATA) / SPACE_SHARE < HANDLED_PRIVATE)
 		return 0;
 	if (space != UINT64_MAX)
 		room = space > beside ? (space - beside) / stride : 0;

@@ -152,7 +152,8 @@ struct record_result {
 	uint32_t vforked;	/* processes in which a vfork child made a thread's first call, and was not recorded */
 	uint32_t moves;		/* processes that copy parts of their stacks, and are recorded up to there */
 	uint32_t copied;	/* processes that did so unforeseen, and returned to where no caller is known */
-	uint32_t squeezed;	/* processes with smaller buffers than was asked for, as their cgroup leaves little */
+	uint32_t squeezed;	/* processes with smaller buffers than was asked for, as a limit leaves little */
+	bool limited;		/* the memory of some process is limited */
 	uint32_t hidden;	/* processes that executed programs where the agent's file cannot be seen */
 	uint32_t narrow;	/* processes that executed 32-bit programs */
 	uint32_t net;		/* processes that executed programs in another network namespace */

@@ -138,6 +138,7 @@ static uint32_t first_rings(struct session *session, struct target *target)
 
 	if (target->foreign || !is_wanted(session, target, hello))
 		return 0;
+	session->result->limited |= rings_are_limited(target);
 	rings = rings_room(session_first(session), target, forked ? CHILD_RINGS : INSTANCE_FIRST_RINGS, beside);
 	if (!rings && beside)
 		session_diagnose(session,
