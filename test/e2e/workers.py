@@ -2,6 +2,7 @@
 import os
 import pty
 import signal
+import subprocess
 import time
 
 import live
@@ -153,6 +154,21 @@ def progress(case):
         expect(said.rindex("left to let go of") < said.rindex("\r\033[K"), f"the line is still there: {said!r}")
 
 
+def edits(case):
+    """While a program has the terminal's line mode off, as an editor has, no progress is written over its screen."""
+    terminal, other_end = pty.openpty()
+    command = case.record_command(["sh", "-c", "stty -icanon; echo begins; sleep 1.2; echo ends; stty icanon; sleep 1.2"],
+                                  ["--allow-no-sites"])
+    with subprocess.Popen(command, stdin=other_end, stdout=other_end, stderr=other_end, cwd=case.folder,
+                          env=case.environment(False)) as tool:
+        os.close(other_end)
+        said = all_text(terminal)
+    expect(tool.returncode == 0, f"exit status {tool.returncode}: {said!r}")
+    within, behind = said.split("begins")[1].split("ends")
+    expect("calltap" not in within, f"progress is written over it: {said!r}")
+    expect("records, " in behind, f"there is no progress later: {said!r}")
+
+
 def left_behind(case):
     """A terminal is told that the command has ended, and why the recording goes on."""
     case.need_native("programs as distributed")
@@ -187,5 +203,6 @@ SINGLE = {
     "attach-workers-silent": released("-l", "on_signal", calls=False),
     "attach-workers-held": held,
     "attach-workers-progress": progress,
+    "progress-beside-an-editor": edits,
     "end-left-behind": left_behind,
 }

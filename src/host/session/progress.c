@@ -2,6 +2,8 @@
  * One line of progress on a terminal.  Context: host.
  */
 #include <stdio.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include <host/counted.h>
 #include <host/text.h>
@@ -11,6 +13,14 @@
 #define SHOWN_NS 400000000u  /* a line stays so long */
 #define LEFT_NS	 1000000000u /* what a command has left mostly ends with it */
 
+/* A program that edits lines or fills the screen has the terminal's line mode off, and is not to be written over. */
+static bool terminal_is_taken(void)
+{
+	struct termios modes;
+
+	return !tcgetattr(STDERR_FILENO, &modes) && !(modes.c_lflag & ICANON);
+}
+
 void progress_show(struct session *session, bool last)
 {
 	const struct record_result *result = session->result;
@@ -19,12 +29,18 @@ void progress_show(struct session *session, bool last)
 	if (!session->options->progress)
 		return;
 	if (last) {
-		fprintf(stderr, "\r\033[K");
+		if (session->ending.line_shown)
+			fprintf(stderr, "\r\033[K");
 		return;
 	}
 	if (clock_now_ns() - session->ending.shown_ns < SHOWN_NS)
 		return;
 	session->ending.shown_ns = clock_now_ns();
+	if (terminal_is_taken()) {
+		session->ending.line_shown = false; /* the program's own output has come over it */
+		return;
+	}
+	session->ending.line_shown = true;
 	fprintf(stderr, "\r\033[Kcalltap: %llu %s, %s, %llu lost", (unsigned long long)result->records,
 		counted(result->records, "record", "records"),
 		sizetext(trace_writer_bytes(session_first(session)->writer), size), (unsigned long long)result->lost);
@@ -33,8 +49,9 @@ void progress_show(struct session *session, bool last)
 
 void progress_leaving(struct session *session, uint32_t left)
 {
-	if (!session->options->progress || left < 2)
+	if (!session->options->progress || left < 2 || terminal_is_taken())
 		return;
+	session->ending.line_shown = true;
 	fprintf(stderr, "\r\033[Kcalltap: %u %s left to let go of", left, counted(left, "process is", "processes are"));
 	fflush(stderr);
 }

@@ -100,6 +100,7 @@ struct ending {
 	bool held_told;		  /* that a process is waited for which cannot answer */
 	uint64_t left_ns;	  /* since when they do */
 	uint64_t shown_ns;	  /* when progress was shown last */
+	bool line_shown;	  /* a line of progress may be the last on the terminal */
 	uint64_t began_ns;	  /* CLOCK_MONOTONIC of when that began */
 	uint64_t awaited_ns;	  /* CLOCK_MONOTONIC until which an injected agent may call in, 0 = none is awaited */
 	uint64_t strays_since_ns; /* CLOCK_MONOTONIC since when strays (strays.c) alone are waited for, 0 = they are not
@@ -149,7 +150,7 @@ struct output {
 
 /* Attributes of the tool's own that it changes, and gives the command as they were. */
 struct inherited {
-	struct rlimit files;
+	struct rlimit files, file_size;
 	struct sigaction actions[SESSION_SIGNALS]; /* by number, those that the tool takes (signals.c) */
 };
 
