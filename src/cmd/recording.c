@@ -878,7 +878,8 @@ void recording_tell_losses(const struct record_result *result)
 	tell_executed(result);
 	if (result->squeezed)
 		fprintf(stderr,
-			"calltap: %u %s smaller buffers than asked for (-b), as a limit (ulimit -v, or of a cgroup) "
+			"calltap: %u %s smaller buffers than asked for (-b), as a limit (ulimit -v or -f, or of a "
+			"cgroup) "
 			"leaves "
 			"little memory\n",
 			result->squeezed, counted(result->squeezed, "process had", "processes had"));

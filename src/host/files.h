@@ -17,6 +17,8 @@ static inline const char *files_remedy(int error)
 		return "; raise the limit of open files: ulimit -n 256";
 	case -ENFILE:
 		return "; raise the machine's limit of open files: sysctl fs.file-max";
+	case -EFBIG:
+		return "; raise the limit of files' sizes, which counts for buffers: ulimit -f unlimited";
 	default:
 		return "";
 	}

@@ -406,6 +406,17 @@ def no_room(case):
                f"stderr says {outcome.stderr!r}")
 
 
+def small_files_of_the_tool(case):
+    """Files of the tool are limited, and with them memory that it shares: buffers are smaller then, and the program has its limit."""
+    for command, status in (([case.program("crowd.c"), "300", "300", "64"], 0), (["sh", "-c", "ulimit -f; exit 9"], 9)):
+        outcomes = [case.run(["sh", "-c", 'ulimit -f 10000 || exit 77; exec "$@"', "sh", *line])
+                    for line in (command, case.record_command(command, ["--allow-no-sites"]))]
+        expect((outcomes[1].status, outcomes[1].stdout) == (status, outcomes[0].stdout), f"{outcomes[1].status}: {outcomes[1].stderr[-300:]}")
+        if not status:
+            called = case.trace().called()
+            expect(called.get("member") == 300, f"the trace has {called}; {outcomes[1].stderr}")
+
+
 def crowd_under_limits(case):
     """As many threads as without: all buffers together take a part, however many threads come, and so do planes."""
     program = case.program("crowd.c")
@@ -512,6 +523,7 @@ SINGLE = {
     # An emulator says what it has to say on the first three, which therefore are none of the agent's.
     "sandbox-new-thread": remedy_in_sandbox,
     "limited-s100-of-the-tool": on_own_cpu(small_stack),
+    "limited-f10000-of-the-tool": on_own_cpu(small_files_of_the_tool),
     "limited-n5": limited("-n 5", "-n 8"),
     **{f"limited{limit.replace(' ', '')}": limited(limit) for limit in ("-s 128", "-v 120000", "-l 0", "-f 0", "-c 0")},
     **{f"changed-{name}": changed(script) for name, script in CHANGED.items()},

@@ -36,8 +36,8 @@ bool proc_has_children(pid_t tid);
 /* True if an agent's thread runs in the process: the process is traced, or an agent is just letting go. */
 bool agent_serves(pid_t alive);
 /*
- * True if that tracer, which /proc/PID/status names, is a calltap's.  It is gone soon, on a busy machine a little later:
- * within OWN_TRACER_MS, be it a killed tool's, or one that takes away what a killed tool has left.
+ * True if that tracer, which /proc/PID/status names, is a calltap's.  It is gone soon, on a busy machine a little
+ * later: within OWN_TRACER_MS, be it a killed tool's, or one that takes away what a killed tool has left.
  */
 bool tracer_is_calltap(pid_t tracer);
 #define OWN_TRACER_MS 3000u

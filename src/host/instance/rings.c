@@ -137,16 +137,25 @@ static uint64_t share_of_cgroup(struct target *target)
 	return now > taken ? now - taken : 0;
 }
 
+/* An arena is a file, if one in memory. */
+static uint64_t file_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
 /* Under a limit buffers are smaller rather than fewer: so that there is room for four times as many as are wanted now.
  */
 uint32_t rings_subs(const struct instance *instance, struct target *target, uint32_t wanted)
 {
-	uint64_t left = share_of_cgroup(target), space = share_of_space(target), subs;
+	uint64_t left = share_of_cgroup(target), space = share_of_space(target), file = file_limit(), subs;
 
-	left = space < left ? space : left;
-	if (left == UINT64_MAX || instance->buffers.path)
+	left = (space < left ? space : left) / ROOM_AHEAD;
+	left = file < left ? file : left;
+	if (left >= UINT64_MAX / ROOM_AHEAD || instance->buffers.path)
 		return instance->sub_count;
-	subs = left / ROOM_AHEAD / (wanted ? wanted : 1) / instance->sub_size;
+	subs = left / ((uint64_t)wanted + 1) / instance->sub_size;
 	subs = subs < SUBS_LEAST ? SUBS_LEAST : subs < instance->sub_count ? subs : instance->sub_count;
 	return (uint32_t)subs;
 }
@@ -154,13 +163,15 @@ uint32_t rings_subs(const struct instance *instance, struct target *target, uint
 uint32_t rings_room(const struct instance *instance, struct target *target, uint32_t wanted, uint64_t beside)
 {
 	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * rings_subs(instance, target, wanted);
-	uint64_t space = share_of_space(target), left = share_of_cgroup(target), room = wanted;
+	uint64_t space = share_of_space(target), left = share_of_cgroup(target), file = file_limit(), room = wanted;
 
 	if (instance->session->images.handlers &&
 	    left_under_limit(target->pid, RLIMIT_DATA, STATM_DATA) / SPACE_SHARE < HANDLED_PRIVATE)
 		return 0;
 	if (space != UINT64_MAX)
 		room = space > beside ? (space - beside) / stride : 0;
+	if (file / stride <= room)
+		room = file / stride ? file / stride - 1 : 0;
 	/* Of what is beside only a little is touched. */
 	if (left != UINT64_MAX && left / stride < room)
 		room = left / stride;

@@ -169,19 +169,33 @@ static int begin_ticks(struct session *session, struct calltap_diag *diag)
 	return ret ? calltap_diag_set(diag, ret, "cannot begin --time adaptive: %s; leave it out", strerror(-ret)) : 0;
 }
 
+/* Each target costs a descriptor, and buffers are files of memory, for which a file's greatest size counts, too. */
+static void raise_limits(struct session *session)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &session->inherited.files)) {
+		limit = session->inherited.files;
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (!getrlimit(RLIMIT_FSIZE, &session->inherited.file_size)) {
+		limit = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+		if (!setrlimit(RLIMIT_FSIZE, &limit)) /* root may */
+			return;
+		limit = session->inherited.file_size;
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_FSIZE, &limit);
+	}
+}
+
 static int prepare_session(struct session *session, struct calltap_diag *diag)
 {
 	const struct record_options *options = session->options;
 	struct instance *first = session_first(session);
-	struct rlimit files;
 	int ret;
 
-	/* Each target costs a descriptor. */
-	if (!getrlimit(RLIMIT_NOFILE, &session->inherited.files)) {
-		files = session->inherited.files;
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	raise_limits(session);
 	apply_take(session, &first->settings);
 	session->images.all = options->pid_count != 0;
 	session->images.stock = options->stock;

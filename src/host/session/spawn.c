@@ -66,6 +66,7 @@ static void become_command(const struct session *session, const struct launch *l
 	signals_give_back(session);
 	sigprocmask(SIG_SETMASK, mask, NULL); /* what came meanwhile ends it as it would without us */
 	setrlimit(RLIMIT_NOFILE, &session->inherited.files);
+	setrlimit(RLIMIT_FSIZE, &session->inherited.file_size);
 	if (!setenv(CALLTAP_ENV_SESSION, launch->session, 1) && !tell_filters()) {
 		if (launch->line)
 			execv(session->emulator.path, launch->line);

@@ -147,11 +147,12 @@ static uint32_t first_rings(struct session *session, struct target *target)
 				 "(-a, -A, -R, --if) would take more than a quarter of what is left: %llu MB",
 				 (int)target->pid, (unsigned long long)beside >> 20);
 	else if (!rings)
-		session_diagnose(session,
-				 "process %d is not traced: its memory is limited (ulimit -v, or its cgroup), and one "
-				 "buffer would "
-				 "take more than a quarter of what is left; a smaller one (-b) takes less",
-				 (int)target->pid);
+		session_diagnose(
+			session,
+			"process %d is not traced: a limit (ulimit -v or -f, or of its cgroup) is so low that one "
+			"buffer would "
+			"take more than a quarter of what is left; a smaller one (-b) takes less",
+			(int)target->pid);
 	return rings;
 }
 
