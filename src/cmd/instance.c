@@ -26,6 +26,7 @@
 #include <host/hook/triggers.h>
 #include <host/remote/remote.h>
 #include <host/trace/trace.h>
+#include <host/values/values.h>
 
 #include "instance.h"
 #include "output.h"
@@ -68,6 +69,8 @@ int instance_check(const struct recording *recording)
 			"calltap: the process is traced already; `calltap mount DIR PID` shows it beside that\n");
 		return EXIT_USAGE;
 	}
+	if (options->values && values_counting(options->values))
+		return refuse_option("`calltap count`");
 	if (options->values)
 		return refuse_option("--args, --result, --if, --only-if, or a trigger on values");
 	return 0;

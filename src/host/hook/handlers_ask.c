@@ -293,9 +293,9 @@ static int tell_unmatched(const struct session *session, const struct target *ta
 		sites += target->maps[i].mapped && target->maps[i].image ? target->maps[i].image->site_count : 0;
 	if (!sites && session->images.all)
 		return calltap_diag_set(diag, -ENOENT,
-					"nothing in process %d can be traced; compile it with "
-					"-fpatchable-function-entry=16,14",
-					(int)target->pid);
+					"nothing that handlers ask for can be traced in process %d (`calltap functions "
+					"/proc/%d/exe` says of each function why it cannot)",
+					(int)target->pid, (int)target->pid);
 	if (!sites)
 		return calltap_diag_set(diag, -ENOENT,
 					"this recording has patched no function of process %d: by its tracer (%s), its "

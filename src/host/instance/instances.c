@@ -135,7 +135,9 @@ static uint32_t find_place(struct session *session, struct instance_wish *wish, 
 			set = 0;
 	}
 	if (!set) {
-		calltap_diag_set(diag, -EBUSY, "this process has %u instances already, and there are no more at a time",
+		calltap_diag_set(diag, -EBUSY,
+				 "this process has %u instances already, and there are no more at a time; end one "
+				 "(`calltap status` names them)",
 				 CALLTAP_INSTANCES);
 		return 0;
 	}
