@@ -167,6 +167,11 @@ static void summarize_all(const struct recording *recording, const struct record
 			snprintf(which, sizeof(which), "calltap: process %d: ", (int)told->pid);
 		if (talks)
 			summarize_attach(told, which);
+		else if (told->replaced && !told->let_go)
+			fprintf(stderr,
+				"calltap: process %d has executed another program, which runs untraced; attach to it "
+				"again\n",
+				(int)told->pid);
 		summarize_detach(told, which, talks);
 	}
 	if (result->skipped)

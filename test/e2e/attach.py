@@ -97,13 +97,14 @@ def executes(case):
         def __init__(self):  # pylint: disable=super-init-not-called
             self.start(case, [case.program("executes.c"), "sleep", "60"])
 
-    with Executes() as program:
-        with Tool(case, program) as tool:
-            tool.records(20)
-            os.kill(program.pid, signal.SIGUSR1)
-            tool.ended()
-            expect("the process has executed another program" in tool.said(), f"it said {tool.said()!r}")
-        until("the other program", lambda: look_at(program.pid, "comm") == "sleep")
+    for says, sentence in ((("-v",), "the process has executed another program"), ((), "has executed another program, which runs untraced")):
+        with Executes() as program:
+            with Tool(case, program, says=says) as tool:
+                tool.records(20)
+                os.kill(program.pid, signal.SIGUSR1)
+                tool.ended()
+                expect(sentence in tool.said(), f"it said {tool.said()!r}")
+            until("the other program", lambda: look_at(program.pid, "comm") == "sleep")
     says_it_ended(case.trace(), "executed another program")
     case.readable()
 
