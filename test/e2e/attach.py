@@ -89,6 +89,23 @@ def program_gone(end):
     return test
 
 
+def called_by_link(case):
+    """A program that was executed by a link is named so, or as its file is."""
+    case.need_native("attaching")
+    link = os.path.join(case.folder, "linked")
+    os.symlink(case.program("attachee.c"), link)
+
+    class Linked(Program):
+        def __init__(self):  # pylint: disable=super-init-not-called
+            self.start(case, [link, "2", "busy"])
+
+    with Linked() as program:
+        for name in ("linked", "attachee*"):
+            done = case.run([case.tool, "attach", "--duration", "200ms", "-o", case.trace_path, "-l", f"{name}:*", str(program.pid)])
+            expect(done.status == 0, f"{name}: {done.status}: {done.stderr}")
+            expect(case.trace().called(), f"{name}: nothing was recorded")
+
+
 def executes(case):
     """A process executes another program: the recording ends and says so, and the new program runs untraced."""
     case.need_native("attaching")
@@ -920,6 +937,7 @@ SINGLE = {
     "attach-program-ends": program_gone(Program.end),
     "attach-program-killed": program_gone(lambda program: os.kill(program.pid, signal.SIGKILL)),
     "attach-program-executes": executes,
+    "attach-called-by-link": called_by_link,
     "attach-tool-killed": tool_killed,
     "attach-tool-killed-memory": tool_killed_memory,
     "attach-tool-killed-forbidden": tool_killed_forbidden,

@@ -52,5 +52,6 @@ void aliases_clear(struct aliases *aliases)
 {
 	free(aliases->file);
 	free(aliases->soname);
+	free(aliases->called);
 	*aliases = (struct aliases){0};
 }

@@ -11,6 +11,7 @@
 struct aliases {
 	char *file;   /* the file's own name, where the path is a link to it; NULL = none */
 	char *soname; /* DT_SONAME; NULL = none */
+	char *called; /* what a process calls the program, which it was executed as by a link; NULL = not known */
 };
 
 /* What cannot be found out stays NULL. */

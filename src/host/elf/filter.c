@@ -225,7 +225,8 @@ static bool path_matches(const struct filter *filter, const char *path)
 static bool alias_matches(const struct filter *filter, const struct aliases *aliases)
 {
 	return (aliases->file && pattern_matches(&filter->object, aliases->file)) ||
-	       (aliases->soname && pattern_matches(&filter->object, aliases->soname));
+	       (aliases->soname && pattern_matches(&filter->object, aliases->soname)) ||
+	       (aliases->called && pattern_matches(&filter->object, aliases->called));
 }
 
 static bool object_matches(const struct filter *filter, const struct object *object)

@@ -3,6 +3,7 @@
  *
  * Callers: everybody who has one, the other files of this room as well.  Context: host.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include <host/stock/choice.h>
@@ -40,6 +41,12 @@ const char *object_path(const struct object *object)
 const struct aliases *object_aliases(const struct object *object)
 {
 	return &object->aliases;
+}
+
+void object_be_called(struct object *object, const char *name)
+{
+	free(object->aliases.called);
+	object->aliases.called = strdup(name);
 }
 
 enum object_names object_names_from(const struct object *object)

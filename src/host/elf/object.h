@@ -113,6 +113,8 @@ bool object_is_program_file(int fd);
 const char *object_path(const struct object *object);
 struct aliases;
 const struct aliases *object_aliases(const struct object *object);
+/* The program is called so, too, by those who name it in filters. */
+void object_be_called(struct object *object, const char *name);
 enum object_names object_names_from(const struct object *object);
 uint16_t object_machine(const struct object *object);	/* e_machine */
 bool object_is_static(const struct object *object);	/* an executable without PT_INTERP */

@@ -54,7 +54,7 @@ static int consider_maps(struct session *session, pid_t pid, struct found *found
 /* Consider the program's own file, before all others: messages name it, and what is wrong with it. */
 static int consider_program(struct session *session, pid_t pid, struct found *found, char exe[PATH_MAX])
 {
-	char path[64];
+	char path[64], name[32];
 	ssize_t length;
 	int fd, ret;
 
@@ -67,6 +67,9 @@ static int consider_program(struct session *session, pid_t pid, struct found *fo
 		return 0;
 	ret = found_consider(found, session, fd, exe, false);
 	close(fd);
+	/* Debian's redis-server is a link to redis-check-rdb. */
+	if (!ret && found->count && !proc_status(pid, "Name", name, sizeof(name)))
+		object_be_called(found->objects[0], name);
 	return ret;
 }
 
