@@ -35,7 +35,8 @@ static enum site_verdict verdict_of(const struct object *object, const struct st
 		return SITE_LOOKS_AT_CALLER;
 	if (symbol && symbol->verdict != SITE_OK)
 		return (enum site_verdict)symbol->verdict;
-	if (address_list_has(&object->entered, function->address))
+	/* Where heads have islands in others, only what the analysis has left alone may be left alone. */
+	if (object->cpu->find_entered && address_list_has(&object->entered, function->address))
 		return SITE_LOOKS_AT_CALLER;
 	return (enum site_verdict)verdicts[function->verdict];
 }

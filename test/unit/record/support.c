@@ -1,11 +1,14 @@
 /*
  * A session for tests (support.h).
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -52,8 +55,26 @@ struct bench *bench_create(enum calltap_mode mode)
 	return bench;
 }
 
+void bench_stop(struct bench *bench)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			raise(SIGSTOP);
+	}
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	bench->process.pid = child;
+}
+
 void bench_destroy(struct bench *bench)
 {
+	if (bench->process.pid != getpid()) {
+		kill(bench->process.pid, SIGKILL);
+		waitpid(bench->process.pid, NULL, 0);
+	}
 	struct session *session = &bench->session;
 
 	drain_stop(session);

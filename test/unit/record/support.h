@@ -28,6 +28,8 @@ struct bench {
 };
 
 struct bench *bench_create(enum calltap_mode mode);
+/* The process is a stopped one from here on, whose answers are waited for once, for 5 s. */
+void bench_stop(struct bench *bench);
 void bench_destroy(struct bench *bench);
 
 #endif

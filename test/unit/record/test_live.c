@@ -3,13 +3,9 @@
  * and answers that must not be believed.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "support.h"
 
@@ -142,20 +138,6 @@ static void switching_is_remembered(void **state)
 	bench_destroy(bench);
 }
 
-static pid_t start_stopped(void)
-{
-	int status;
-	pid_t child = fork();
-
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			raise(SIGSTOP);
-	}
-	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
-	return child;
-}
-
 /* A process that is stopped (one wait, of 5 s) keeps nobody from being told, and is told all itself. */
 static void the_silent_are_not_waited_for_twice(void **state)
 {
@@ -166,7 +148,7 @@ static void the_silent_are_not_waited_for_twice(void **state)
 	uint32_t ids[SITES];
 
 	add_image(bench);
-	bench->process.pid = start_stopped();
+	bench_stop(bench);
 	for (uint32_t i = 0; i < SITES; i++)
 		ids[i] = 100 + i;
 	assert_int_equal(record_live_create(&live), 0);
@@ -178,8 +160,6 @@ static void the_silent_are_not_waited_for_twice(void **state)
 	for (uint32_t open = bench->process.owed.switches; open; open--)
 		assert_int_equal(live_answer(&bench->session, &bench->process, &done), 0);
 	assert_false(bench->process.silent);
-	kill(bench->process.pid, SIGKILL);
-	assert_int_equal(waitpid(bench->process.pid, NULL, 0), bench->process.pid);
 	live_detach(&bench->session);
 	record_live_destroy(live);
 	bench_destroy(bench);
