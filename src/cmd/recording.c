@@ -775,11 +775,13 @@ static void tell_untraced(const struct record_result *result)
 	if (result->shut_in || result->stopped)
 		fprintf(stderr, "calltap: in a sandbox (seccomp) no memory beside new stacks can be had: -p function "
 				"needs none, and records calls without their ends\n");
+	if (result->vforked || result->shut_in || result->stopped)
+		return;
 	if (result->limited)
 		fprintf(stderr,
 			"calltap: a higher limit of memory (ulimit -v or -d, or of a cgroup) leaves room for more "
 			"threads, and so does a smaller buffer (-b)\n");
-	else if (!result->vforked && !result->shut_in && !result->stopped)
+	else
 		fprintf(stderr, "calltap: a smaller buffer (-b) leaves room for more threads\n");
 }
 

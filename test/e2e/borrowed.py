@@ -92,7 +92,8 @@ def dispatched(case):
         done = case.record([program, "2000"], options, log=False)
         case.same_outcome(plain, done)
         expect("user dispatch of system calls" in done.stderr, f"{options}: it says {done.stderr!r}")
-        expect(case.trace(complete=False).called().get("call", 0) >= 1000, f"{options}: {case.trace(complete=False).called()}")
+        least = 100 if "drop" in options else 1000  # what a busy machine drops is told
+        expect(case.trace(complete=False).called().get("call", 0) >= least, f"{options}: {case.trace(complete=False).called()}")
 
 
 def dispatched_attached(case):

@@ -25,8 +25,8 @@ static bool never_returns(const struct object *object, uint64_t function)
 
 int object_find_entered(struct object *object)
 {
-	uint64_t first = object->entry ? object_last_start(object, object->entry) : 0;
-	int error = first ? address_list_add(&object->entered, first) : 0;
+	bool begins = object->entry && object_starts_function(object, object->entry);
+	int error = begins ? address_list_add(&object->entered, object->entry) : 0;
 
 	for (size_t i = 0; i < object->code_count && object->cpu->find_entered && !error; i++) {
 		const struct object_code *code = &object->codes[i];

@@ -287,8 +287,9 @@ static void wrong_changes(void **state)
 		 "that runs args, result, if, only-if, auto-args and registers",
 		 "colour=red", 0},
 		{"tracer=function max-depth=3",
-		 "graph, no-graph, max-depth and threshold need the tracer function_graph; leave them out, or take "
-		 "them away (such as max-depth=) with the same command",
+		 "graph, no-graph, max-depth and threshold need the tracer function_graph; leave them out (`calltap "
+		 "set` "
+		 "takes away one that is set: max-depth=)",
 		 "", -1},
 	};
 	struct settings settings;
