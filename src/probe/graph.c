@@ -150,7 +150,7 @@ static void tell_entered(struct probe_thread *thread, uint64_t slot, uint32_t wo
 	if (probe_context.profile)
 		probe_profile_open(thread, slot, frames_id(word));
 	if (is_timed(slot))
-		tell_triggers(thread, slot, word, true);
+		tell_triggers(thread, slot, word, !(*arch_link(slot) & FRAME_UNRECORDED));
 }
 
 static void push_frame(struct probe_stack *stack, uint64_t slot, const uint64_t *ret, uint64_t flag)
@@ -192,6 +192,12 @@ static void change_stub(struct probe_thread *thread, uint64_t slot, uint32_t wor
 	*arch_link(slot) = (link & ~(FRAME_UNRECORDED | FRAME_COUNTED | FRAME_EXACT)) | flag;
 }
 
+/* False: the record is lost, so readers do not know of the frame; its link is to say so (open.h). */
+static bool record_entry(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t word)
+{
+	return probe_record(thread, kind, frames_id(word), 1, 0) || probe_context.profile;
+}
+
 /*
  * A tail call reached the function: the frame in this slot goes on under another name, and its return address stays
  * where it is.  The frame of a root keeps the root's stub where the function's exit may be the fast one (leaves_fast),
@@ -200,7 +206,7 @@ static void change_stub(struct probe_thread *thread, uint64_t slot, uint32_t wor
 static int take_over_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
 			   const uint64_t *ret, bool leaves_fast)
 {
-	uint64_t link;
+	uint64_t link, unrecorded;
 	bool keeps;
 
 	frames_settle(thread, stack, slot, true);
@@ -208,15 +214,19 @@ static int take_over_frame(struct probe_thread *thread, struct probe_stack *stac
 	if (!probe_region_has(thread->region, *ret))
 		thread->region = probe_region_of(*ret);
 	link = *arch_link(slot);
-	keeps = leaves_fast && thread->tree == slot && !(link & (FRAME_INSTANCES | FRAME_UNRECORDED));
+	unrecorded = link & FRAME_UNRECORDED;
+	keeps = leaves_fast && thread->tree == slot && !(link & FRAME_INSTANCES) && !unrecorded;
 	if (is_timed(slot))
 		end_of_tail_caller(thread, stack, slot, *ret);
 	if (keeps)
 		thread->tree_word = word;
 	else
-		change_stub(thread, slot, word, ret, 0);
+		change_stub(thread, slot, word, ret, unrecorded);
 	note_time(slot);
-	probe_record(thread, link & FRAME_UNRECORDED ? CALLTAP_REC_ENTRY : CALLTAP_REC_TAIL, frames_id(word), 1, 0);
+	if (record_entry(thread, unrecorded ? CALLTAP_REC_ENTRY : CALLTAP_REC_TAIL, word))
+		*arch_link(slot) &= ~FRAME_UNRECORDED;
+	else
+		*arch_link(slot) |= FRAME_UNRECORDED;
 	tell_entered(thread, slot, word);
 	return keeps;
 }
@@ -228,7 +238,8 @@ static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_
 	if (frames_is_tail(slot, *ret))
 		return take_over_frame(thread, stack, slot, word, ret, leaves_fast);
 	frames_settle(thread, stack, slot, false);
-	probe_record(thread, CALLTAP_REC_ENTRY, frames_id(word), 1, 0);
+	if (!record_entry(thread, CALLTAP_REC_ENTRY, word))
+		came |= FRAME_UNRECORDED;
 	push_frame(stack, slot, ret, came | probe_instances_enter(thread, slot, word, *ret));
 	tell_entered(thread, slot, word);
 	return 0;

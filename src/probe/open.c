@@ -1,15 +1,16 @@
 /*
  * Open frames at the beginning of a sub-buffer (open.h).
  *
- * This follows the chain of the thread's current stack outwards and tells each frame that has an ENTRY, up to the first
- * that cannot be told: what is told has no gap.  Context: probe.
+ * This follows the chain of the thread's current stack outwards.  A flight recorder tells each frame that has an ENTRY,
+ * up to the first that cannot be told: what is told has no gap.  Behind a loss they are counted.  Context: probe.
  */
 #include <probe/frames.h>
 #include <probe/open.h>
 
 #define WORDS_EACH  2
-#define PART_OF_SUB 4	 /* the frames take at most this fraction of a sub-buffer */
-#define UNTOLD_MAX  1024 /* frames without an ENTRY that are passed by at the most */
+#define PART_OF_SUB 4	       /* the frames take at most this fraction of a sub-buffer */
+#define UNTOLD_MAX  1024       /* frames without an ENTRY that are passed by at the most */
+#define COUNTED_MAX (1u << 16) /* frames that are counted at the most: signals are blocked meanwhile */
 
 static void put(struct ring_writer *writer, uint32_t id, uint64_t second)
 {
@@ -73,4 +74,43 @@ void probe_open_tell(struct probe_thread *thread)
 			break;
 		slot = frames_outer(stack, slot, link);
 	}
+}
+
+/* Frames of the stack that have an ENTRY, + 1; 0: there are too many, or their planes are not there. */
+static uint32_t count_frames(struct probe_thread *thread, const struct probe_stack *stack)
+{
+	uint64_t slot = probe_stack_top(stack);
+	uint32_t count = 0, walked = 0;
+
+	for (; slot < stack->end && frames_can_read(thread, slot) && walked < COUNTED_MAX; walked++) {
+		uint64_t link = *arch_link(slot);
+
+		count += !(link & FRAME_UNRECORDED);
+		slot = frames_outer(stack, slot, link);
+	}
+	return slot == stack->end ? count + 1 : 0;
+}
+
+uint32_t probe_open_id(struct probe_thread *thread, struct probe_stack *stack)
+{
+	if (stack->loss == thread->losses)
+		return 0;
+	stack->loss = thread->losses;
+	return count_frames(thread, stack);
+}
+
+void probe_open_count(struct probe_thread *thread)
+{
+	const struct calltap_subbuf *sub = (const struct calltap_subbuf *)thread->writer->base - 1;
+	struct probe_stack *stack = thread->stack;
+	uint64_t *record;
+	uint32_t id;
+
+	thread->losses++;
+	if (stack == &probe_stack_none || probe_context.profile)
+		return;
+	id = probe_open_id(thread, stack);
+	record = id ? ring_take(thread->writer, 2) : NULL;
+	if (record)
+		ring_put2(record, calltap_record_make(CALLTAP_REC_STACK, id, (uint32_t)sub->ticks), stack->end - 1);
 }

@@ -1,10 +1,10 @@
 /*
- * The frames that are open where a flight recorder's sub-buffer begins
- * (CALLTAP_REC_OPEN): their entries may be overwritten when it is read.
+ * The frames that are open where a sub-buffer begins, for readers who cannot know:
+ *   - a flight recorder's (CALLTAP_REC_OPEN): their entries may be overwritten when it is read;
+ *   - behind a loss (CALLTAP_REC_STACK with an id): exits were lost, and entries.
  *
- * Called by record.c on the program's thread, which has just opened the
- * sub-buffer.  Context: probe, slow path, within probe_calls_begin() and
- * _end().  doc/design/flight-recorder.md has the argument.
+ * Called by record.c on the program's thread, which has just opened the sub-buffer.  Context: probe, slow path, within
+ * probe_calls_begin() and _end().  doc/design/flight-recorder.md and ring.md have the arguments.
  */
 #ifndef PROBE_OPEN_H
 #define PROBE_OPEN_H
@@ -16,5 +16,12 @@
  * yet.
  */
 void probe_open_tell(struct probe_thread *thread);
+/* Write a STACK record for the current stack behind the LOST record that the open sub-buffer begins with. */
+void probe_open_count(struct probe_thread *thread);
+/*
+ * The id of a STACK record: where records were lost since the stack's last one, the number of its open frames that have
+ * an ENTRY, + 1.  0: none were lost, or the number is not known.
+ */
+uint32_t probe_open_id(struct probe_thread *thread, struct probe_stack *stack);
 
 #endif

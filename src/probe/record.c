@@ -18,16 +18,21 @@ static bool open_next(struct ring_writer *writer, unsigned words)
 /* As open_next(), with signals blocked; in another ring if the thread's has retired. */
 static bool open_next_or_move(unsigned set, struct ring_writer *writer, unsigned words)
 {
+	bool lost;
+
 	if (!writer->ring)
 		return false;
 	if (ring_is_open(writer, words))
 		return true;
 	if (!(writer->lost | writer->waited) && __atomic_load_n(&writer->ring->retired, __ATOMIC_RELAXED))
 		probe_move_on(set, writer);
+	lost = writer->lost != 0;
 	if (!ring_open_next(writer, &probe_context.shared))
 		return false;
 	if (!set && writer->ring->mode == CALLTAP_MODE_OVERWRITE)
 		probe_open_tell(probe_self());
+	else if (!set && lost)
+		probe_open_count(probe_self());
 	return true;
 }
 

@@ -12,6 +12,7 @@
 
 #include <base/sys.h>
 #include <probe/space.h>
+#include <probe/open.h>
 #include <probe/stacks.h>
 #include <probe/thread.h>
 
@@ -311,9 +312,15 @@ void probe_stack_rise(struct probe_thread *thread, struct probe_stack *stack, ui
 }
 
 /* Record that the thread is on the stack. */
-static void name_stack(struct probe_thread *thread, const struct probe_stack *stack)
+static void name_stack(struct probe_thread *thread, struct probe_stack *stack)
 {
-	probe_record(thread, CALLTAP_REC_STACK, 0, 2, stack->end - 1);
+	uint32_t losses;
+
+	/* Again where the record is the first one behind a loss. */
+	do {
+		losses = thread->losses;
+		probe_record(thread, CALLTAP_REC_STACK, probe_open_id(thread, stack), 2, stack->end - 1);
+	} while (losses != thread->losses);
 }
 
 void probe_stack_switch(struct probe_thread *thread, struct probe_stack *stack)

@@ -31,6 +31,7 @@ struct probe_stack {
 	struct probe_stack *from; /* the stack that the thread came from last; NULL before it first came */
 	uint64_t rest;		  /* above all traced frames: `end`, or behind the highest slot that was told (RISE) */
 	uint32_t kind;
+	uint32_t loss; /* probe_thread.losses when readers were told last how many frames are open here (open.h) */
 } __attribute__((aligned(64)));
 
 struct probe_thread;

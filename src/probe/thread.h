@@ -105,6 +105,7 @@ struct probe_thread {
 	uint64_t sharing;			    /* calls of probe_share_begin() without probe_share_end() */
 	uint32_t until_sample; /* so many brief calls of further instances until one that has its times */
 	uint32_t sample_seed;  /* random */
+	uint32_t losses;       /* how often records were lost in the session's ring, one after the other */
 };
 #define PROBE_THREAD_NEW                                                                                               \
 	{                                                                                                              \

@@ -47,9 +47,11 @@ static COLD int enter_rest(uint64_t slot, uint32_t id, uint32_t sets, uint64_t f
 /* The session's ring has no room as it is. */
 static COLD int enter_by_calls(uint64_t slot, uint32_t id, uint32_t sets, const uint64_t *ret)
 {
+	bool recorded;
+
 	arch_string_forward();
-	probe_record(probe_self(), CALLTAP_REC_ENTRY, id, 1, 0);
-	return enter_rest(slot, id, sets, 0, ret);
+	recorded = probe_record(probe_self(), CALLTAP_REC_ENTRY, id, 1, 0) || probe_context.profile;
+	return enter_rest(slot, id, sets, recorded ? 0 : FRAME_UNRECORDED, ret);
 }
 
 /* The place in the rings of a plain instance that the thread holds already; NULL = anything else. */

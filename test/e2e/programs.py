@@ -121,6 +121,27 @@ def begins(case):
     expect(called.get("twice") == 1 and "begin" not in called, f"recorded {called}")
 
 
+def nests(case):
+    """However much is lost, no call is told of in one that it was not in."""
+    for more in ((), ("--time", "adaptive", "--time-small", "100000")):
+        case.record([case.program("nests.c"), "60" if case.cpu.native else "3"], ["--mode", "drop", "-b", "8K", *more], log=False)
+        done = case.run([case.tool, "export", "--format", "folded", "--weight", "calls", "-i", case.trace_path, "-o", "-"])
+        paths = [line.rsplit(" ", 1)[0].split(";") for line in done.stdout.splitlines()]
+        lost = sum(thread.lost for thread in case.trace().threads.values())
+        expect(lost > 100 and paths, f"{lost} records were lost, {len(paths)} paths")
+        callers = {("main", "outer"), ("main", "thrown"), ("member", "outer"), ("outer", "middle"), ("other", "middle"), ("middle", "leaf"),
+                   ("thrown", "jumps"), ("thrown", "leaf"), ("jumps", "leaf")}
+        for path in paths:
+            # A call of which the entry is lost has no name: what it calls is in the innermost one that is known.
+            for index, (caller, called) in enumerate(zip(path, path[1:])):
+                expect((caller, called) in callers or is_skipped(caller, called, callers), f"{caller} calls {called} in {path[:index + 3]}")
+
+
+def is_skipped(caller, called, callers):
+    """There is a way from the caller to the called function over others."""
+    return any(one == caller and (other == called or is_skipped(other, called, callers)) for one, other in callers)
+
+
 def recurse(case):
     case.same_as_plain([case.program("recurse.c"), str(DEPTH)], log=False)
     trace = case.trace()
@@ -151,4 +172,5 @@ CASES = {
     "recurse": recurse,
     "entered": entered,
     "begins": begins,
+    "nests": nests,
 }

@@ -56,10 +56,16 @@ enum calltap_record_kind {
 	CALLTAP_REC_CALL = 3,	/* tracer "function"; second word = return address in the caller */
 	CALLTAP_REC_TIME = 4,	/* second word = the full clock; id = the CPU + 1, 0 = not known */
 	CALLTAP_REC_UNWIND = 5, /* the id innermost open frames ended without returning, and leaves inside these */
-	CALLTAP_REC_STACK = 6,	/* the thread runs on the stack whose last byte has the second word's address */
-	CALLTAP_REC_LOST = 7,	/* second word = records dropped right before this one */
-	CALLTAP_REC_WAIT = 8,	/* second word = ticks the writer had to wait for the reader */
-	CALLTAP_REC_TAIL = 9,	/* the innermost frame tail-called function id, which takes its place */
+	/*
+	 * The thread runs on the stack whose last byte has the second word's address.  The stack's first one since
+	 * records were lost has the number of its open frames that have an ENTRY as id, + 1: all others have ended.
+	 * All other ones have id 0.  The first one behind a LOST may have an UNWIND right behind it: that is of frames
+	 * which are left out of the number already.
+	 */
+	CALLTAP_REC_STACK = 6,
+	CALLTAP_REC_LOST = 7, /* second word = records dropped right before this one */
+	CALLTAP_REC_WAIT = 8, /* second word = ticks the writer had to wait for the reader */
+	CALLTAP_REC_TAIL = 9, /* the innermost frame tail-called function id, which takes its place */
 	/*
 	 * The next UNWIND leaves a frame of function id innermost.  Written before a jump that may leave a signal
 	 * handler: where that interrupted a recorder, the count may be one off.  Leaves inside that frame have ended.

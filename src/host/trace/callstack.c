@@ -14,7 +14,8 @@
  *   alone; the open frames stay open.
  *
  *   LOST (also the cursor's own, for missing chunks): all frames stay open; a later exit shows which of them were still
- *   there.
+ *   there.  A STACK with a number behind it tells that at once: so many are still open, and the others end there.  What
+ *   was entered meanwhile and is still open has no entry here; its exit is one of no open frame.
  *
  *   TAIL: one frame of the program has one more name.  The new name nests in the name that tail-called it; where a name
  *   ends, the names below it in the same frame end with it.  UNWIND counts frames, not names.  A function may tail-call
@@ -62,6 +63,7 @@ struct call_stack {
 	bool has_outer;	      /* an outermost call has ended since `since` */
 	bool seen;	      /* `since` is set */
 	bool doubted;	      /* frames from before the trace may be over: the RISE may have been overwritten */
+	bool counted;	      /* entries of frames here were lost, and their exits come */
 };
 
 struct call_thread {
@@ -70,6 +72,8 @@ struct call_thread {
 	uint32_t current;	 /* index of the stack that the thread runs on */
 	uint64_t switched_ticks; /* when `current` changed last */
 	bool landing;		 /* the next UNWIND leaves `function` innermost */
+	bool lost;		 /* records were lost right in front of the next event */
+	bool counted;		 /* the next UNWIND is of frames that are closed already */
 	uint32_t function;
 	uint32_t roots; /* open frames that are roots of trees, on all of the thread's stacks */
 	uint64_t last_ticks;
@@ -437,7 +441,7 @@ static struct call_stack *join_stack(struct call_thread *thread, uint32_t functi
 	struct call_stack *fresh = &thread->stacks[thread->current], *best = NULL;
 	uint64_t best_distance = UINT64_MAX;
 
-	if (fresh->depth > fresh->base || !fresh->address)
+	if (fresh->depth > fresh->base || !fresh->address || fresh->counted)
 		return NULL;
 	for (uint32_t i = 0; i < thread->count; i++) {
 		struct call_stack *on = &thread->stacks[i];
@@ -520,13 +524,16 @@ static void unwind_frames(struct callstack *stack, struct call_thread *thread, s
 	uint64_t count = event->id;
 	bool landing = thread->landing;
 
-	if (thread->landing && !leaves_innermost(on, count, thread->function)) {
+	if (thread->counted)
+		count = 0;
+
+	if (!thread->counted && thread->landing && !leaves_innermost(on, count, thread->function)) {
 		if (leaves_innermost(on, count + 1, thread->function))
 			count++;
 		else if (count && leaves_innermost(on, count - 1, thread->function))
 			count--;
 	}
-	thread->landing = false;
+	thread->landing = thread->counted = false;
 	for (; count && on->depth > on->base; count--) {
 		close_leaves(stack, on, event);
 		if (on->depth > on->base)
@@ -534,6 +541,39 @@ static void unwind_frames(struct callstack *stack, struct call_thread *thread, s
 	}
 	if (landing)
 		close_leaves(stack, on, event);
+}
+
+/* A call of which only the end is known began then, or later. */
+static void set_since(struct call_stack *on, uint64_t ticks)
+{
+	on->since = ticks;
+	on->since_away = away_at(on, ticks);
+	on->outer_ticks = 0;
+	on->has_outer = false;
+}
+
+/* The depth up to the end of so many frames, counted from the outermost one, with the leaves between them. */
+static uint32_t depth_of(const struct call_stack *on, uint64_t frames)
+{
+	uint32_t depth = on->base;
+
+	for (; frames && depth < on->depth; depth++)
+		frames -= !on->frames[depth].tailed && !on->frames[depth].leaf;
+	return depth;
+}
+
+/* Records were lost, and of the stack's recorded frames so many are left, the outermost ones. */
+static void keep_frames(struct callstack *stack, struct call_thread *thread, const struct trace_event *event)
+{
+	struct call_stack *on = &thread->stacks[thread->current];
+	uint32_t depth = depth_of(on, event->id - 1u);
+
+	while (on->depth > depth)
+		close_top(stack, on, event, CALL_LOST);
+	on->lost_depth = on->base; /* of the others each is known to be open */
+	on->counted = true;
+	set_since(on, event->ticks);
+	thread->counted = thread->lost;
 }
 
 /* Make the stack with that address the current one. */
@@ -561,7 +601,7 @@ static int switch_stack(struct callstack *stack, struct call_thread *thread, uin
 	run_on(thread, at, ticks);
 	if (thread->stacks[at].address != address && !thread->stacks[at].depth) {
 		/* The array's element was another stack's before. */
-		thread->stacks[at].seen = thread->stacks[at].has_outer = false;
+		thread->stacks[at].seen = thread->stacks[at].has_outer = thread->stacks[at].counted = false;
 		thread->stacks[at].outer_ticks = 0;
 	}
 	thread->stacks[at].address = address;
@@ -595,15 +635,6 @@ static void leave_doubted(struct callstack *stack, struct call_stack *on, const 
 {
 	while (on->doubted && on->base && on->depth == on->base)
 		close_top(stack, on, event, CALL_LEFT);
-}
-
-/* A call of which only the end is known began then, or later. */
-static void set_since(struct call_stack *on, uint64_t ticks)
-{
-	on->since = ticks;
-	on->since_away = away_at(on, ticks);
-	on->outer_ticks = 0;
-	on->has_outer = false;
 }
 
 static void mark_lost(struct call_thread *thread, uint64_t ticks)
@@ -650,9 +681,16 @@ int callstack_begin(struct callstack *stack, uint32_t thread)
 int callstack_feed(struct callstack *stack, const struct trace_event *event)
 {
 	struct call_stack *on = current_stack(stack, event->thread);
+	bool *lost;
+	int ret;
 
 	if (!on)
 		return -ENOMEM;
+	if (event->kind != CALLTAP_REC_UNWIND && event->kind != CALLTAP_REC_LANDING)
+		stack->threads[event->thread].counted = false;
+	lost = &stack->threads[event->thread].lost;
+	*lost = event->kind == CALLTAP_REC_LOST ||
+		(*lost && (event->kind == CALLTAP_REC_WAIT || event->kind == CALLTAP_REC_STACK));
 	if (event->ticks > stack->last_ticks)
 		stack->last_ticks = event->ticks;
 	if (event->ticks > stack->threads[event->thread].last_ticks)
@@ -681,7 +719,10 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 		stack->threads[event->thread].function = event->id;
 		return 0;
 	case CALLTAP_REC_STACK:
-		return switch_stack(stack, &stack->threads[event->thread], event->extra, event->ticks);
+		ret = switch_stack(stack, &stack->threads[event->thread], event->extra, event->ticks);
+		if (!ret && event->id)
+			keep_frames(stack, &stack->threads[event->thread], event);
+		return ret;
 	case CALLTAP_REC_RISE:
 		take_rise(stack, on, event);
 		return 0;
@@ -765,6 +806,13 @@ void callstack_finish(struct callstack *stack, uint64_t to_ticks)
 uint32_t callstack_current(const struct callstack *stack, uint32_t thread)
 {
 	return thread < stack->count ? stack->threads[thread].current : 0;
+}
+
+bool callstack_is_on(const struct callstack *stack, uint32_t thread, uint64_t address)
+{
+	const struct call_thread *known = thread < stack->count ? &stack->threads[thread] : NULL;
+
+	return known && known->count && known->stacks[known->current].address == address;
 }
 
 uint32_t callstack_chain(const struct callstack *stack, uint32_t thread)

@@ -133,6 +133,8 @@ void callstack_finish(struct callstack *stack, uint64_t to_ticks);
  */
 #define CALLSTACK_OTHER (1u << 31)
 uint32_t callstack_chain(const struct callstack *stack, uint32_t thread);
+/* True if the thread's current stack is the one that STACK events name so. */
+bool callstack_is_on(const struct callstack *stack, uint32_t thread, uint64_t address);
 /* The number of the thread's current stack among the thread's stacks, from 0 on. */
 uint32_t callstack_current(const struct callstack *stack, uint32_t thread);
 /* False: the innermost call of the thread's current stack is hidden. */

@@ -129,6 +129,12 @@ static void expect_closes_by(const struct callstack_ops *by, const struct say *s
 		CALLTAP_REC_STACK, 0, ticks, address                                                                   \
 	}
 
+/* Behind a loss: so many frames are left on the stack. */
+#define LEFT(count, address, ticks)                                                                                    \
+	{                                                                                                              \
+		CALLTAP_REC_STACK, (count) + 1, ticks, address                                                         \
+	}
+
 static void nested_calls(void **state)
 {
 	static const struct say says[] = {IN(1, 0),   IN(2, 10), IN(2, 12),  OUT(2, 15),
@@ -266,6 +272,44 @@ static void lost_entries(void **state)
 		     "t3 f8 returned depth 1 time 0 children 0 entered before in f1\n"
 		     "t3 f1 returned depth 0 time 50 children 0\n"
 		     "t3 f9 returned depth 0 time 30 children 50 entered before\n");
+}
+
+/* A STACK behind the loss says how many frames are left: so nobody takes an exit for that of an earlier call. */
+static void counted_frames(void **state)
+{
+	static const struct say fewer[] = {STACK(8, 0), IN(1, 0),  IN(2, 10),  IN(3, 20),  LOST(30),  LEFT(1, 8, 30),
+					   IN(2, 40),	IN(3, 45), OUT(3, 50), OUT(2, 60), OUT(1, 70)};
+	static const struct say all[] = {STACK(8, 0), IN(1, 0),	      TAIL(2, 5), IN(3, 20),
+					 LOST(30),    LEFT(2, 8, 30), OUT(3, 50), OUT(2, 60)};
+	static const struct say none[] = {STACK(8, 0), IN(1, 0), IN(1, 5), LOST(30), LEFT(0, 8, 30), OUT(1, 50)};
+	/* The frames of the UNWIND were gone when the others were counted. */
+	static const struct say unwound[] = {STACK(8, 0), IN(1, 0),	  IN(2, 5),	  IN(3, 6),
+					     LOST(30),	  LEFT(1, 8, 30), LANDING(1, 31), UNWIND(2, 31),
+					     IN(4, 40),	  UNWIND(1, 45),  OUT(1, 50)};
+	/* The thread has come to another stack meanwhile; the first one's frames stay. */
+	static const struct say elsewhere[] = {STACK(8, 0),  IN(1, 0),	 IN(2, 10),	  STACK(16, 20), IN(3, 20),
+					       STACK(8, 25), LOST(30),	 LEFT(0, 16, 30), IN(4, 40),	 OUT(4, 45),
+					       STACK(8, 50), OUT(2, 60), OUT(1, 70)};
+
+	EXPECT(fewer, "t3 f3 lost depth 2 time 10 children 0 in f2\n"
+		      "t3 f2 lost depth 1 time 20 children 10 in f1\n"
+		      "t3 f3 returned depth 2 time 5 children 0 in f2\n"
+		      "t3 f2 returned depth 1 time 20 children 5 in f1\n"
+		      "t3 f1 returned depth 0 time 70 children 40\n");
+	EXPECT(all, "t3 f3 returned depth 2 time 30 children 0 in f2\n"
+		    "t3 f2 returned depth 1 time 55 children 30 in f1 by tail\n"
+		    "t3 f1 tailed depth 0 time 60 children 55\n");
+	EXPECT(none, "t3 f1 lost depth 1 time 25 children 0 in f1\n"
+		     "t3 f1 lost depth 0 time 30 children 25\n"
+		     "t3 f1 returned depth 0 time 20 children 0 entered before\n");
+	EXPECT(unwound, "t3 f3 lost depth 2 time 24 children 0 in f2\n"
+			"t3 f2 lost depth 1 time 25 children 24 in f1\n"
+			"t3 f4 unwound depth 1 time 5 children 0 in f1\n"
+			"t3 f1 returned depth 0 time 50 children 30\n");
+	EXPECT(elsewhere, "t3 f3 lost depth 0 time 10 children 0 away 5\n"
+			  "t3 f4 returned depth 0 time 5 children 0\n"
+			  "t3 f2 returned depth 1 time 50 children 0 away 25 in f1\n"
+			  "t3 f1 returned depth 0 time 70 children 25 away 25\n");
 }
 
 /* No UNWIND counts a leaf, which a handler interrupts: it ends with the frame around it, or by a landing in that. */
@@ -568,6 +612,7 @@ int main(void)
 		cmocka_unit_test(stray_exit),
 		cmocka_unit_test(lost_exits),
 		cmocka_unit_test(lost_entries),
+		cmocka_unit_test(counted_frames),
 		cmocka_unit_test(landings),
 		cmocka_unit_test(leaves),
 		cmocka_unit_test(coroutines),
