@@ -450,7 +450,7 @@ static int take_count(uint32_t *count, const char *value)
 {
 	if (setting_parse_count(value, count))
 		return 0;
-	fprintf(stderr, "calltap: count '%s' is not valid; give a number from 1\n", value);
+	fprintf(stderr, "calltap: number '%s' is not valid; give a whole one from 1\n", value);
 	return EXIT_USAGE;
 }
 

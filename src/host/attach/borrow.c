@@ -424,7 +424,9 @@ int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_di
 					(int)borrow->pid);
 	if (!proc_alive(borrow->pid))
 		return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)borrow->pid);
-	return calltap_diag_set(diag, -EAGAIN,
-				"process %d has no thread that could load %.200s within %u ms (%s); try again",
-				(int)borrow->pid, borrow->what, patience_ms, borrow->why);
+	return calltap_diag_set(
+		diag, -EAGAIN, "process %d has no thread that could load %.200s within %u ms (%s); try again%s",
+		(int)borrow->pid, borrow->what, patience_ms, borrow->why,
+		/* Where a compiler writes no unwind tables, as Free Pascal's, that may be so for ever. */
+		strstr(borrow->why, "cannot be followed") ? ", or start it under 'calltap record'" : "");
 }
