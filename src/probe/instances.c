@@ -225,11 +225,9 @@ HOT void put_exit(struct probe_thread *thread, unsigned set, uint32_t id, uint64
 
 	if (!share)
 		return;
-	share->depth--;
-	if (end_filters(share, slot))
-		return;
-	if (!ticks || !probe_take_back(share->writer, id, now, ticks))
+	if (!end_filters(share, slot) && (!ticks || !probe_take_back(share->writer, id, now, ticks)))
 		put(thread, set, share, CALLTAP_REC_EXIT, id, now);
+	share->depth--; /* behind the EXIT, which may have to tell of a loss before (open.h) */
 }
 
 /*

@@ -99,18 +99,23 @@ uint32_t probe_open_id(struct probe_thread *thread, struct probe_stack *stack)
 	return count_frames(thread, stack);
 }
 
-void probe_open_count(struct probe_thread *thread)
+void probe_open_count(struct probe_thread *thread, unsigned set)
 {
-	const struct calltap_subbuf *sub = (const struct calltap_subbuf *)thread->writer->base - 1;
-	struct probe_stack *stack = thread->stack;
-	uint64_t *record;
+	struct ring_writer *writer = set ? thread->further[set - 1].writer : thread->writer;
+	const struct calltap_subbuf *sub = (const struct calltap_subbuf *)writer->base - 1;
+	uint64_t *record, address = 0;
 	uint32_t id;
 
-	thread->losses++;
-	if (stack == &probe_stack_none || probe_context.profile)
-		return;
-	id = probe_open_id(thread, stack);
-	record = id ? ring_take(thread->writer, 2) : NULL;
+	if (set) {
+		id = thread->further[set - 1].depth + 1;
+	} else {
+		thread->losses++;
+		if (thread->stack == &probe_stack_none || probe_context.profile)
+			return;
+		id = probe_open_id(thread, thread->stack);
+		address = thread->stack->end - 1;
+	}
+	record = id ? ring_take(writer, 2) : NULL;
 	if (record)
-		ring_put2(record, calltap_record_make(CALLTAP_REC_STACK, id, (uint32_t)sub->ticks), stack->end - 1);
+		ring_put2(record, calltap_record_make(CALLTAP_REC_STACK, id, (uint32_t)sub->ticks), address);
 }

@@ -16,8 +16,11 @@
  * yet.
  */
 void probe_open_tell(struct probe_thread *thread);
-/* Write a STACK record for the current stack behind the LOST record that the open sub-buffer begins with. */
-void probe_open_count(struct probe_thread *thread);
+/*
+ * Write a STACK record behind the LOST record that the open sub-buffer of the set's ring begins with: of the session's
+ * for the current stack, of a further instance's, which knows no stacks, with address 0 for all frames of the thread.
+ */
+void probe_open_count(struct probe_thread *thread, unsigned set);
 /*
  * The id of a STACK record: where records were lost since the stack's last one, the number of its open frames that have
  * an ENTRY, + 1.  0: none were lost, or the number is not known.

@@ -31,8 +31,8 @@ static bool open_next_or_move(unsigned set, struct ring_writer *writer, unsigned
 		return false;
 	if (!set && writer->ring->mode == CALLTAP_MODE_OVERWRITE)
 		probe_open_tell(probe_self());
-	else if (!set && lost)
-		probe_open_count(probe_self());
+	else if (lost)
+		probe_open_count(probe_self(), set);
 	return true;
 }
 

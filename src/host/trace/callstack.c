@@ -719,7 +719,10 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 		stack->threads[event->thread].function = event->id;
 		return 0;
 	case CALLTAP_REC_STACK:
-		ret = switch_stack(stack, &stack->threads[event->thread], event->extra, event->ticks);
+		/* Without an address it is of a further instance, which records no stacks. */
+		ret = event->extra || !event->id
+			      ? switch_stack(stack, &stack->threads[event->thread], event->extra, event->ticks)
+			      : 0;
 		if (!ret && event->id)
 			keep_frames(stack, &stack->threads[event->thread], event);
 		return ret;

@@ -278,7 +278,7 @@ static void show_event(struct walk *walk, const struct trace_event *event)
 		break;
 	case CALLTAP_REC_STACK:
 		/* Behind a loss: the thread may be where it was. */
-		if (event->id && callstack_is_on(walk->stack, event->thread, event->extra))
+		if (event->id && (!event->extra || callstack_is_on(walk->stack, event->thread, event->extra)))
 			return;
 		break;
 	case CALLTAP_REC_LOST:
