@@ -170,7 +170,5 @@ CASES = {
     "storm": storm,
     "vforks": vforks,
     "recurse": recurse,
-    "entered": entered,
-    "begins": begins,
-    "nests": nests,
 }
+SINGLE = {"entered": entered, "begins": begins, "nests": nests}
