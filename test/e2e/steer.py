@@ -439,6 +439,9 @@ def tool_stopped(case):
         os.kill(program.process.pid, signal.SIGCONT)
         remedy = f"is stopped; `kill -CONT {program.process.pid}` lets it go on"
         expect(all(done.status == 1 and remedy in done.stderr for done in asked), f"{[(done.status, done.stderr) for done in asked]}")
+        # Nor does it do later what was given up.
+        until("the tool to answer", lambda: case.run([case.tool, "status", str(program.pid)]).status == 0)
+        expect(program.process.poll() is None, "the recording has ended")
         program.end()
     expect(not sockets(environment, program.pid), "the socket is still there")
 

@@ -117,6 +117,14 @@ void client_answer(struct remote *remote, struct remote_client *client, int code
 	send_more(remote, client);
 }
 
+/* A client that has waited for long, as for a tool that was stopped, has told its user that nothing was done. */
+static bool has_left(const struct remote_client *client)
+{
+	struct pollfd state = {.fd = client->socket};
+
+	return poll(&state, 1, 0) > 0 && state.revents & POLLHUP;
+}
+
 static void read_request(struct remote *remote, struct remote_client *client)
 {
 	char text[REMOTE_REQUEST_MAX + 1];
@@ -131,7 +139,8 @@ static void read_request(struct remote *remote, struct remote_client *client)
 		descriptors_take(&header, fds, REMOTE_FDS);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (got <= 0 || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || memchr(text, 0, (size_t)got)) {
+	if (got <= 0 || has_left(client) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
+	    memchr(text, 0, (size_t)got)) {
 		drop_client(remote, client);
 	} else {
 		text[got] = 0;
