@@ -552,7 +552,9 @@ uint32_t agent_tracer(void);
 
 /* status.c: read a small text file, at most size - 1 bytes of it; false = it cannot be had. */
 bool agent_read_text(const char *path, char *text, size_t size) __attribute__((warn_unused_result));
-/* Of a text of /proc/PID/stat, what stands behind the name, which may hold anything but has the last ')'; NULL = none.
+/*
+ * The rest of what /proc/PID/stat says, behind the program's name.  The name may have any bytes; the last ')' of the
+ * text ends it.  NULL: the text has no name.
  */
 const char *agent_behind_name(const char *text);
 /* The number in a field, from 0 on, of those that single blanks part; 0 = there is none. */

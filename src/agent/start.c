@@ -128,7 +128,7 @@ static uint64_t memory_used(unsigned field)
 	return agent_read_text("/proc/self/statm", text, sizeof(text)) ? agent_field(text, field) * CALLTAP_PAGE : 0;
 }
 
-/* What the limits leave the program; UINT64_MAX: there is none. */
+/* Bytes of memory that the process' limits (RLIMIT_AS, RLIMIT_DATA) leave it; UINT64_MAX: it has no such limit. */
 static uint64_t memory_left(void)
 {
 	static const struct {

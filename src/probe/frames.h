@@ -59,6 +59,15 @@ static inline bool probe_can_record(struct probe_thread *thread)
 	       ((thread->writer->ring && probe_context.wiped->alive) || probe_thread_attach(thread));
 }
 
+/*
+ * Record the beginning of a call, ENTRY or TAIL.  False: the record is lost, so readers do not know of the frame, and
+ * its link is to have FRAME_UNRECORDED (open.h).  Tracer profile, which has no records, counts every call.
+ */
+static inline bool frames_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id)
+{
+	return probe_context.profile || probe_record(thread, kind, id, 1, 0);
+}
+
 /* The slot of the next outer frame of the stack, from what the link at slot says; the stack's end when there is none.
  */
 static inline uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t link)

@@ -192,12 +192,6 @@ static void change_stub(struct probe_thread *thread, uint64_t slot, uint32_t wor
 	*arch_link(slot) = (link & ~(FRAME_UNRECORDED | FRAME_COUNTED | FRAME_EXACT)) | flag;
 }
 
-/* False: the record is lost, so readers do not know of the frame; its link is to say so (open.h). */
-static bool record_entry(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t word)
-{
-	return probe_record(thread, kind, frames_id(word), 1, 0) || probe_context.profile;
-}
-
 /*
  * A tail call reached the function: the frame in this slot goes on under another name, and its return address stays
  * where it is.  The frame of a root keeps the root's stub where the function's exit may be the fast one (leaves_fast),
@@ -223,7 +217,7 @@ static int take_over_frame(struct probe_thread *thread, struct probe_stack *stac
 	else
 		change_stub(thread, slot, word, ret, unrecorded);
 	note_time(slot);
-	if (record_entry(thread, unrecorded ? CALLTAP_REC_ENTRY : CALLTAP_REC_TAIL, word))
+	if (frames_record(thread, unrecorded ? CALLTAP_REC_ENTRY : CALLTAP_REC_TAIL, frames_id(word)))
 		*arch_link(slot) &= ~FRAME_UNRECORDED;
 	else
 		*arch_link(slot) |= FRAME_UNRECORDED;
@@ -238,7 +232,7 @@ static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_
 	if (frames_is_tail(slot, *ret))
 		return take_over_frame(thread, stack, slot, word, ret, leaves_fast);
 	frames_settle(thread, stack, slot, false);
-	if (!record_entry(thread, CALLTAP_REC_ENTRY, word))
+	if (!frames_record(thread, CALLTAP_REC_ENTRY, frames_id(word)))
 		came |= FRAME_UNRECORDED;
 	push_frame(stack, slot, ret, came | probe_instances_enter(thread, slot, word, *ret));
 	tell_entered(thread, slot, word);

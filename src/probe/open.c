@@ -1,8 +1,9 @@
 /*
  * Open frames at the beginning of a sub-buffer (open.h).
  *
- * This follows the chain of the thread's current stack outwards.  A flight recorder tells each frame that has an ENTRY,
- * up to the first that cannot be told: what is told has no gap.  Behind a loss they are counted.  Context: probe.
+ * The code here follows the chain of frames of the thread's current stack outwards.  A flight recorder's thread writes
+ * an OPEN record for each frame that has an ENTRY, up to the first frame that cannot be named: the list has no gap.
+ * Behind a loss the thread counts these frames.  Context: probe.
  */
 #include <probe/frames.h>
 #include <probe/open.h>

@@ -50,7 +50,7 @@ static COLD int enter_by_calls(uint64_t slot, uint32_t id, uint32_t sets, const 
 	bool recorded;
 
 	arch_string_forward();
-	recorded = probe_record(probe_self(), CALLTAP_REC_ENTRY, id, 1, 0) || probe_context.profile;
+	recorded = frames_record(probe_self(), CALLTAP_REC_ENTRY, id);
 	return enter_rest(slot, id, sets, recorded ? 0 : FRAME_UNRECORDED, ret);
 }
 

@@ -43,8 +43,7 @@ static bool holds_for(bool (*look)(void *context), void *context, uint32_t milli
 	return false;
 }
 
-/* The name of its program, for sentences. */
-static void name_of(pid_t pid, char *name, size_t size)
+void process_name(pid_t pid, char *name, size_t size)
 {
 	if (proc_status(pid, "Name", name, size))
 		snprintf(name, size, "?");
@@ -54,7 +53,7 @@ static int refuse_without_initial(pid_t pid, struct calltap_diag *diag)
 {
 	char name[32];
 
-	name_of(pid, name, sizeof(name));
+	process_name(pid, name, sizeof(name));
 	return calltap_diag_set(diag, -ENOTSUP,
 				"the initial thread of process %d (%s) has ended, which attaching needs; start the "
 				"program under 'calltap record'",
@@ -82,7 +81,7 @@ static int check_state(pid_t pid, struct calltap_diag *diag)
 	if (!state)
 		return calltap_diag_set(diag, -ESRCH, "there is no process %d; 'pgrep -a NAME' finds a program's",
 					(int)pid);
-	name_of(pid, name, sizeof(name));
+	process_name(pid, name, sizeof(name));
 	if (group && group != pid)
 		return calltap_diag_set(diag, -EINVAL, "%d is a thread of process %ld (%s); attach to %ld", (int)pid,
 					group, name, group);
@@ -149,7 +148,7 @@ bool tracer_is_calltap(pid_t tracer)
 {
 	char name[32];
 
-	name_of(tracer, name, sizeof(name));
+	process_name(tracer, name, sizeof(name));
 	return !strcmp(name, "calltap");
 }
 
@@ -178,9 +177,9 @@ static int check_condition(pid_t pid, pid_t alive, struct calltap_diag *diag)
 		if (tracer || state != 't' || i == TRACED_TRIES) /* or another tracer has come meanwhile */
 			break;
 	}
-	name_of(pid, name, sizeof(name));
+	process_name(pid, name, sizeof(name));
 	if (tracer) {
-		name_of((pid_t)tracer, tracer_name, sizeof(tracer_name));
+		process_name((pid_t)tracer, tracer_name, sizeof(tracer_name));
 		return calltap_diag_set(
 			diag, -EBUSY,
 			"process %d (%s) is being traced by process %ld (%s), and the kernel allows one "
@@ -214,7 +213,7 @@ static int not_permitted(pid_t pid, struct calltap_diag *diag)
 	long scope = yama_scope(0);
 	char name[32];
 
-	name_of(pid, name, sizeof(name));
+	process_name(pid, name, sizeof(name));
 	if (owner_of(pid) != (long)geteuid() && geteuid())
 		return calltap_diag_set(diag, -EPERM,
 					"process %d (%s) is user %ld's; attach to it as that user or as root", (int)pid,
@@ -268,7 +267,7 @@ static int check_program(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	ssize_t got = 0;
 	int fd;
 
-	name_of(pid, name, sizeof(name));
+	process_name(pid, name, sizeof(name));
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)alive);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
@@ -390,7 +389,7 @@ int attach_check(pid_t pid, struct calltap_diag *diag)
 	/* A calltap that was killed leaves an agent that lets go by itself. */
 	if (ret || !holds_for(is_served, &pid, AGENT_MS))
 		return ret;
-	name_of(pid, name, sizeof(name));
+	process_name(pid, name, sizeof(name));
 	return calltap_diag_set(
 		diag, -EBUSY,
 		"process %d (%s) is being traced by a calltap whose session is not found here (another "

@@ -35,6 +35,8 @@ int proc_asleep(pid_t tid, struct proc_sleep *sleep) __attribute__((warn_unused_
 bool proc_has_children(pid_t tid);
 /* True if an agent's thread runs in the process: the process is traced, or an agent is just letting go. */
 bool agent_serves(pid_t alive);
+/* The name of a process' program, or of a thread, for sentences; "?" where it is not known. */
+void process_name(pid_t pid, char *name, size_t size);
 /*
  * True if that tracer, which /proc/PID/status names, is a calltap's.  It is gone soon, on a busy machine a little
  * later: within OWN_TRACER_MS, be it a killed tool's, or one that takes away what a killed tool has left.

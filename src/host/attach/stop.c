@@ -60,8 +60,7 @@ static int explain_seizure(struct attach_stop *stop, pid_t tid, int error)
 		return 0;
 	tracer = proc_number(tid, "TracerPid");
 	if (tracer > 0) {
-		if (proc_status((pid_t)tracer, "Name", name, sizeof(name)))
-			snprintf(name, sizeof(name), "?");
+		process_name((pid_t)tracer, name, sizeof(name));
 		return calltap_diag_set(stop->diag, -EBUSY,
 					"thread %d of process %d is being traced by process %ld (%s), and the kernel "
 					"allows one tracer; end that one",

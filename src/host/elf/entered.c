@@ -1,12 +1,12 @@
 /*
- * Functions that are entered without a call: no return address lies where a stub would put its own, but another word.
- * So they must not be traced.
+ * Functions that are entered without a call.  The stub of a traced function replaces the return address, the word at
+ * the stack pointer.  Here that word is none, and the program needs it: so these functions must not be traced.
  *
- * One is where the program begins: its word is the number of arguments.  Others are entered by a signal's handler,
- * which writes their address into its context's program counter; the kernel goes on there, on the stack of what the
- * signal has interrupted, and the word is that function's.
+ * The kernel enters one of them where the program begins: the word is the number of arguments.  A signal's handler may
+ * write the address of another one into its context's program counter.  When the handler returns, the kernel goes on
+ * there, on the stack of the function that the signal has interrupted, and the word is that function's.
  *
- * Such a store has the displacement of the program counter in a ucontext_t.  Other structures have pointers to
+ * The handler's store has the displacement of the program counter in a ucontext_t.  Other structures have pointers to
  * functions there, too; but a function that was entered so cannot return, and theirs mostly do.  Caller: object_open.
  * Context: host.
  */

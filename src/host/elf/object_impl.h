@@ -82,7 +82,8 @@ struct object {
 	char *interpreter;
 	uint8_t build_id[32];
 	size_t build_id_size;
-	uint64_t lo, hi, dynamic, entry;
+	uint64_t lo, hi, dynamic;
+	uint64_t entry; /* where the program begins, without a return address; 0 = nowhere */
 
 	struct object_code *codes; /* sorted by address */
 	size_t code_count;

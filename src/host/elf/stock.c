@@ -31,7 +31,7 @@ static enum site_verdict verdict_of(const struct object *object, const struct st
 		return SITE_OWN;
 	if (object->view->walked || (object->view->named && !symbol))
 		return SITE_RUNTIME;
-	if (object->view->entry && object->view->entry - function->address < function->size)
+	if (object->entry && object->entry - function->address < function->size)
 		return SITE_LOOKS_AT_CALLER;
 	if (symbol && symbol->verdict != SITE_OK)
 		return (enum site_verdict)symbol->verdict;

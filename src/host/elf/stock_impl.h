@@ -15,10 +15,9 @@ struct object_view {
 	/* Why no function of it may be traced as it is, and no call of another object's: a part of a sentence, or NULL.
 	 */
 	const char *refusal;
-	uint64_t entry; /* where the program begins, without a return address */
-	bool own;	/* the tracer's own library */
-	bool walked;	/* its language's runtime looks for return addresses of all its functions */
-	bool named;	/* the same of some, which are known by their names (verdicts.c) */
+	bool own;    /* the tracer's own library */
+	bool walked; /* its language's runtime looks for return addresses of all its functions */
+	bool named;  /* the same of some, which are known by their names (verdicts.c) */
 };
 
 /* Read the relocations: what they lead to, the code that they change, and pointers to functions that keep returns. */

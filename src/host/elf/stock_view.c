@@ -219,7 +219,6 @@ static bool is_nameless_v8(const struct object *object)
 int object_view_make(struct object *object)
 {
 	struct object_view *view;
-	GElf_Ehdr header;
 	bool textrel;
 	int error;
 
@@ -238,10 +237,8 @@ int object_view_make(struct object *object)
 	error = read_sections(object, view);
 	if (!error)
 		error = read_symbols(object, view);
-	if (!error && gelf_getehdr(object->elf, &header)) {
-		view->entry = header.e_entry;
-		error = address_list_add(&view->pointed, header.e_entry);
-	}
+	if (!error)
+		error = address_list_add(&view->pointed, object->entry);
 	if (!error)
 		error = object_view_relocs(object, view);
 	/* Relocations that touch no code, but an unwind table in the same segment, say (RISC-V), do no harm. */

@@ -66,8 +66,8 @@ static uint32_t reserve_of(const struct share *share, uint32_t claimed)
 }
 
 /*
- * What a limit leaves the process; UINT64_MAX: there is no limit, or no process any more.  field: of /proc/PID/statm,
- * what counts against the limit.
+ * Bytes that a limit of the process leaves it; UINT64_MAX: the limit is infinite, or the process has ended.  field: the
+ * number in /proc/PID/statm that counts against the limit.
  */
 static uint64_t left_under_limit(pid_t pid, __rlimit_resource_t resource, unsigned field)
 {
@@ -103,7 +103,10 @@ bool rings_are_limited(const struct target *target)
 	       cgroup_memory_left(target->pid) != UINT64_MAX;
 }
 
-/* Of what the address space has left without them, all rings take a part; this is what more may come. */
+/*
+ * Bytes of address space that further rings of the target may take.  All rings together get a part of what the limit
+ * would leave the process without them; those that were sent are taken off.
+ */
 static uint64_t share_of_space(const struct target *target)
 {
 	uint64_t left = left_under_limit(target->pid, RLIMIT_AS, STATM_SIZE), taken = taken_by(target);
@@ -145,14 +148,24 @@ static uint64_t file_limit(void)
 	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
+/* Bytes that limits leave for further rings; UINT64_MAX each: there is no such limit. */
+struct left {
+	uint64_t space, cgroup; /* for all that may still come */
+	uint64_t file;		/* for an arena */
+};
+
+static struct left left_for(struct target *target)
+{
+	return (struct left){share_of_space(target), share_of_cgroup(target), file_limit()};
+}
+
 /* Under a limit buffers are smaller rather than fewer: so that there is room for four times as many as are wanted now.
  */
-uint32_t rings_subs(const struct instance *instance, struct target *target, uint32_t wanted)
+static uint32_t subs_of(const struct instance *instance, const struct left *limits, uint32_t wanted)
 {
-	uint64_t left = share_of_cgroup(target), space = share_of_space(target), file = file_limit(), subs;
+	uint64_t left = (limits->space < limits->cgroup ? limits->space : limits->cgroup) / ROOM_AHEAD, subs;
 
-	left = (space < left ? space : left) / ROOM_AHEAD;
-	left = file < left ? file : left;
+	left = limits->file < left ? limits->file : left;
 	if (left >= UINT64_MAX / ROOM_AHEAD || instance->buffers.path)
 		return instance->sub_count;
 	subs = left / ((uint64_t)wanted + 1) / instance->sub_size;
@@ -160,21 +173,28 @@ uint32_t rings_subs(const struct instance *instance, struct target *target, uint
 	return (uint32_t)subs;
 }
 
+uint32_t rings_subs(const struct instance *instance, struct target *target, uint32_t wanted)
+{
+	const struct left left = left_for(target);
+
+	return subs_of(instance, &left, wanted);
+}
+
 uint32_t rings_room(const struct instance *instance, struct target *target, uint32_t wanted, uint64_t beside)
 {
-	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * rings_subs(instance, target, wanted);
-	uint64_t space = share_of_space(target), left = share_of_cgroup(target), file = file_limit(), room = wanted;
+	const struct left left = left_for(target);
+	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * subs_of(instance, &left, wanted), room = wanted;
 
 	if (instance->session->images.handlers &&
 	    left_under_limit(target->pid, RLIMIT_DATA, STATM_DATA) / SPACE_SHARE < HANDLED_PRIVATE)
 		return 0;
-	if (space != UINT64_MAX)
-		room = space > beside ? (space - beside) / stride : 0;
-	if (file / stride <= room)
-		room = file / stride ? file / stride - 1 : 0;
+	if (left.space != UINT64_MAX)
+		room = left.space > beside ? (left.space - beside) / stride : 0;
+	if (left.file / stride <= room)
+		room = left.file / stride ? left.file / stride - 1 : 0;
 	/* Of what is beside only a little is touched. */
-	if (left != UINT64_MAX && left / stride < room)
-		room = left / stride;
+	if (left.cgroup != UINT64_MAX && left.cgroup / stride < room)
+		room = left.cgroup / stride;
 	return room < wanted ? (uint32_t)room : wanted;
 }
 

@@ -169,24 +169,25 @@ static int begin_ticks(struct session *session, struct calltap_diag *diag)
 	return ret ? calltap_diag_set(diag, ret, "cannot begin --time adaptive: %s; leave it out", strerror(-ret)) : 0;
 }
 
-/* Each target costs a descriptor, and buffers are files of memory, for which a file's greatest size counts, too. */
-static void raise_limits(struct session *session)
+/* Raise a limit of the tool's as far as any user may; *before: as it was. */
+static void raise_limit(__rlimit_resource_t resource, struct rlimit *before)
 {
 	struct rlimit limit;
 
-	if (!getrlimit(RLIMIT_NOFILE, &session->inherited.files)) {
-		limit = session->inherited.files;
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-	if (!getrlimit(RLIMIT_FSIZE, &session->inherited.file_size)) {
-		limit = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
-		if (!setrlimit(RLIMIT_FSIZE, &limit)) /* root may */
-			return;
-		limit = session->inherited.file_size;
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_FSIZE, &limit);
-	}
+	if (getrlimit(resource, before))
+		return;
+	limit = (struct rlimit){before->rlim_max, before->rlim_max};
+	setrlimit(resource, &limit);
+}
+
+/* Each target costs a descriptor, and buffers are files of memory, for which a file's greatest size counts, too. */
+static void raise_limits(struct session *session)
+{
+	const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+
+	raise_limit(RLIMIT_NOFILE, &session->inherited.files);
+	raise_limit(RLIMIT_FSIZE, &session->inherited.file_size);
+	setrlimit(RLIMIT_FSIZE, &none); /* root may */
 }
 
 static int prepare_session(struct session *session, struct calltap_diag *diag)

@@ -526,8 +526,7 @@ static void unwind_frames(struct callstack *stack, struct call_thread *thread, s
 
 	if (thread->counted)
 		count = 0;
-
-	if (!thread->counted && thread->landing && !leaves_innermost(on, count, thread->function)) {
+	else if (thread->landing && !leaves_innermost(on, count, thread->function)) {
 		if (leaves_innermost(on, count + 1, thread->function))
 			count++;
 		else if (count && leaves_innermost(on, count - 1, thread->function))
