@@ -1,7 +1,9 @@
 """Ends of a recording: the program's own end in every way, and either side killed while it runs."""
 import json
 import os
+import re
 import shlex
+import shutil
 import signal
 import stat
 import subprocess
@@ -272,7 +274,23 @@ def threshold(case):
             stop(program)
 
 
+def strangers(case):
+    """The tool looks into the memory of no process that was there before: the kernel waits, without an end, where one's
+    mappings are locked by a thread that waits for a file system, and with it whoever reads them."""
+    strace = shutil.which("strace")
+    if not strace:
+        raise Skip("strace is not installed")
+    log = os.path.join(case.folder, "calls")
+    done = case.run([strace, "-o", log, "-e", "trace=openat", *case.record_command([case.program("calls.c")])])
+    expect(done.status == 0, f"it ends with {done.status}: {done.stderr[-300:]}")
+    with open(log, encoding="utf-8", errors="replace") as file:
+        opened = {name for pid, name in re.findall(r'"/proc/(\d+)/(\w+)', file.read()) if int(pid) == os.getpid()}
+    expect("stat" in opened, "the tool has not looked which processes there are")
+    expect(not opened - {"stat", "task"}, f"of the process of this test it has opened {opened}")
+
+
 SINGLE = {
+    "end-strangers": strangers,
     "end-among-forks": among_forks,
     "end-threshold": threshold,
     "end-return": ends("return", "5"),

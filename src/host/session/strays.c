@@ -36,14 +36,28 @@
 #define MET_STEP_NS 1000000
 #define CAUGHT_UP_S 5 /* for a child that has called in to be given what it lacks */
 
-/* The environment that the process was started with: its own copy may have changed, ours is still there. */
-static bool is_of_session(const struct session *session, const char *pid, char *environment)
+/*
+ * The process has begun since the session has.  To look into the memory of another one, which is none of the session's,
+ * is no use, and may never return: the kernel waits while somebody holds the lock of its mappings, as a thread does
+ * whose file system does not answer.
+ */
+static bool has_begun_since(const struct session *session, pid_t pid)
 {
-	char path[300], wanted[sizeof(session->endpoint.name) + 32];
+	uint64_t age = proc_age_ns(pid);
+
+	return age && age <= clock_now_ns() - session->began_ns + TICK_NS;
+}
+
+/* The environment that the process was started with: its own copy may have changed, ours is still there. */
+static bool is_of_session(const struct session *session, pid_t pid, char *environment)
+{
+	char path[64], wanted[sizeof(session->endpoint.name) + 32];
 	ssize_t got;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%s/environ", pid);
+	if (!has_begun_since(session, pid))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false; /* another user's, or gone */
@@ -100,9 +114,7 @@ static bool is_executing(const struct session *session, pid_t pid)
 /* A process that has begun since the command has, and has the session's memory: a child that was forked in it. */
 static bool is_child_of_session(const struct session *session, pid_t pid)
 {
-	uint64_t age = session->options->pid_count ? 0 : proc_age_ns(pid);
-
-	return (session->cleaned || (age && age <= clock_now_ns() - session->began_ns + TICK_NS)) &&
+	return (session->cleaned || !session->options->pid_count) && has_begun_since(session, pid) &&
 	       strays_has_board(session, pid);
 }
 
@@ -137,7 +149,7 @@ static uint32_t count_strays(const struct session *session, bool *busy)
 		bool executes = may_execute(session, pid);
 
 		if (!isdigit((unsigned char)entry->d_name[0]) || (is_known(session, pid) && !executes) ||
-		    !((executes && is_executing(session, pid)) || is_of_session(session, entry->d_name, environment) ||
+		    !((executes && is_executing(session, pid)) || is_of_session(session, pid, environment) ||
 		      is_child_of_session(session, pid)))
 			continue;
 		*busy |= executes || may_call_in(pid);
