@@ -3,8 +3,8 @@
 that the build compiled.  `--build DIR` names the build directory (default: build); `--only PREFIX` leaves out other
 sources, for a build of another CPU, whose own ones no other build compiles.
 
-The analyser follows the paths through a function up to a number of states: a third of clang's own number, which takes
-40 % of the time; `--deep` (./check --long) analyses with clang's number.
+The analyser follows the paths through a function up to a number of states: an eighth of clang's own number, which takes
+a fifth of the time; `--deep` (./check --long) analyses with clang's number.
 
 A source that was clean is not analysed again while it is the same behind the preprocessor, comments included: the names
 of such texts, as hashes, are kept in ~/.cache/calltap/tidy, which may be removed at any time."""
@@ -24,7 +24,7 @@ import lint
 ROOMS = ("src/host/", "src/cmd/", "src/lib/", "src/agent/", "src/patch/", "src/ring/", "src/probe/", "src/base/", "src/arch/", "src/bpf/",
          "src/tracers/")
 GCC_ONLY = re.compile(r" -f(?:(?:no-)?(?:ipa-ra|tree-loop-distribute-patterns|tree-vectorize)|fixed-f\d+)\b")
-SHALLOW = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=75000"]
+SHALLOW = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=30000"]
 CONFIG = os.path.join(lint.ROOT, ".clang-tidy")
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "calltap", "tidy")
 PATHS = {"-o", "-MQ", "-MF"}  # options of a compiler that are followed by a file's name
