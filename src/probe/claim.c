@@ -145,6 +145,8 @@ static void settle_in(struct probe_thread *thread, unsigned index, uint32_t plac
 			arch_block_retire(before, writer);
 	}
 	ring_attach(writer, ring_of(set, place), tid, !probe_context.shared.quiet);
+	if (!index)
+		thread->continues = thread->stack != &probe_stack_none;
 	if (!index && probe_context.profile)
 		probe_table_attach(thread, set->arenas[place / CALLTAP_ARENA_RINGS]);
 }

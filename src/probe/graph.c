@@ -225,15 +225,23 @@ static int take_over_frame(struct probe_thread *thread, struct probe_stack *stac
 	return keeps;
 }
 
-/* leaves_fast: the stub's exit may be the fast one. */
+/*
+ * leaves_fast: the stub's exit may be the fast one.  That one does not look whether the frame has an ENTRY, and readers
+ * would take its EXIT for that of the innermost call of the function which they know.  So a call is left alone where
+ * its ENTRY is lost, unless a trigger waits for its end.
+ */
 static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
 		 const uint64_t *ret, uint64_t came, bool leaves_fast)
 {
 	if (frames_is_tail(slot, *ret))
 		return take_over_frame(thread, stack, slot, word, ret, leaves_fast);
 	frames_settle(thread, stack, slot, false);
-	if (!frames_record(thread, CALLTAP_REC_ENTRY, frames_id(word)))
+	if (!frames_record(thread, CALLTAP_REC_ENTRY, frames_id(word))) {
+		probe_lose_exit(thread);
+		if (leaves_fast && !is_timed(slot))
+			return refuse(thread, stack, came);
 		came |= FRAME_UNRECORDED;
+	}
 	push_frame(stack, slot, ret, came | probe_instances_enter(thread, slot, word, *ret));
 	tell_entered(thread, slot, word);
 	return 0;
@@ -401,6 +409,15 @@ static void pop_frame(struct probe_thread *thread, uint64_t slot, uint64_t *ret)
 	}
 }
 
+/*
+ * Do readers know of the frame?  On a signal stack the fast recorders may have copied STACK_TO_C from the stack's top
+ * into the link, where it looks like FRAME_UNRECORDED.
+ */
+static bool has_entry(const struct probe_thread *thread, uint64_t slot)
+{
+	return !(*arch_link(slot) & FRAME_UNRECORDED) || thread->stack->kind & STACK_SIGNAL;
+}
+
 void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
@@ -409,7 +426,7 @@ void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 		depart(thread, slot, word);
 		if (probe_context.profile)
 			probe_profile_close(thread, slot, frames_id(word), *arch_mirror(slot));
-		else
+		else if (has_entry(thread, slot))
 			probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
 	}
 	pop_frame(thread, slot, ret);
@@ -442,9 +459,9 @@ static void exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 		depart(thread, slot, word);
 		if (probe_context.profile)
 			probe_profile_close(thread, slot, frames_id(word), *arch_mirror(slot));
-		else
+		else if (has_entry(thread, slot))
 			record_or_take_back(thread, frames_id(word));
-	} else if (goes_on(thread) && !probe_context.profile) {
+	} else if (goes_on(thread) && !probe_context.profile && has_entry(thread, slot)) {
 		record_or_take_back(thread, frames_id(word));
 	}
 	pop_frame(thread, slot, ret);

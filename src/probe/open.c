@@ -111,6 +111,7 @@ void probe_open_count(struct probe_thread *thread, unsigned set)
 		id = thread->further[set - 1].depth + 1;
 	} else {
 		thread->losses++;
+		thread->continues = 0;
 		if (thread->stack == &probe_stack_none || probe_context.profile)
 			return;
 		id = probe_open_id(thread, thread->stack);

@@ -31,7 +31,7 @@ static bool open_next_or_move(unsigned set, struct ring_writer *writer, unsigned
 		return false;
 	if (!set && writer->ring->mode == CALLTAP_MODE_OVERWRITE)
 		probe_open_tell(probe_self());
-	else if (lost)
+	else if (lost || (!set && probe_self()->continues))
 		probe_open_count(probe_self(), set);
 	return true;
 }
@@ -50,6 +50,20 @@ static bool open_quietly(struct ring_writer *writer, unsigned words)
 	return open;
 }
 
+/*
+ * No ring: a handler has forked, and this is the child, whose writers were wiped.  Not enabled: recording has ended
+ * since the caller looked, so the record is behind its end.
+ */
+static void count_lost(struct ring_writer *writer)
+{
+	struct calltap_ring *ring = writer->ring;
+
+	if (!ring || !__atomic_load_n(&probe_context.enabled, __ATOMIC_SEQ_CST))
+		return;
+	arch_local_add(&writer->lost, 1);
+	arch_local_add(&ring->lost, 1);
+}
+
 /* Take slots in the open sub-buffer or the next one; NULL = the record is lost, and counted, or recording has ended. */
 static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 {
@@ -57,7 +71,6 @@ static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 	uint64_t signals;
 
 	while (!slot) {
-		struct calltap_ring *ring;
 		bool open = false;
 
 		if (writer->lost && !ring_has_room(writer)) {
@@ -72,15 +85,7 @@ static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 			open = open_quietly(writer, words);
 		}
 		if (!open) {
-			/*
-			 * NULL: a handler has forked, and this is the child, whose writers were wiped.  Not enabled:
-			 * recording has ended since the caller looked, so the record is behind its end.
-			 */
-			ring = writer->ring;
-			if (ring && __atomic_load_n(&probe_context.enabled, __ATOMIC_SEQ_CST)) {
-				arch_local_add(&writer->lost, 1);
-				arch_local_add(&ring->lost, 1);
-			}
+			count_lost(writer);
 			return NULL;
 		}
 		if (!slot)
@@ -181,6 +186,13 @@ bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, ui
 		  uint64_t second)
 {
 	return !probe_context.profile && record(0, thread->writer, kind, id, words, second);
+}
+
+void probe_lose_exit(struct probe_thread *thread)
+{
+	/* A handler may have written the LOST record since: another one begins with what is lost next. */
+	if (!probe_context.profile && thread->writer->lost)
+		count_lost(thread->writer);
 }
 
 bool probe_set_record(struct probe_thread *thread, unsigned set, enum calltap_record_kind kind, uint32_t id,

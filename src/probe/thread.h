@@ -106,6 +106,7 @@ struct probe_thread {
 	uint32_t until_sample; /* so many brief calls of further instances until one that has its times */
 	uint32_t sample_seed;  /* random */
 	uint32_t losses;       /* how often records were lost in the session's ring, one after the other */
+	uint32_t continues;    /* 1: the thread has a new ring, and goes on with frames from before it */
 };
 #define PROBE_THREAD_NEW                                                                                               \
 	{                                                                                                              \
@@ -267,6 +268,8 @@ bool probe_has_room(const struct probe_thread *thread);
  */
 bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
 		  uint64_t second);
+/* The call's ENTRY has just been lost: its EXIT is not recorded, either, and counts as lost. */
+void probe_lose_exit(struct probe_thread *thread);
 /* As probe_record() with the time `now`, where the clock's half is the last record's and there is room.  False: nothing
  * was done. */
 static inline bool probe_put_usual(struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id, uint64_t now)

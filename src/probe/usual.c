@@ -51,6 +51,8 @@ static COLD int enter_by_calls(uint64_t slot, uint32_t id, uint32_t sets, const 
 
 	arch_string_forward();
 	recorded = frames_record(probe_self(), CALLTAP_REC_ENTRY, id);
+	if (!recorded)
+		probe_lose_exit(probe_self());
 	return enter_rest(slot, id, sets, recorded ? 0 : FRAME_UNRECORDED, ret);
 }
 

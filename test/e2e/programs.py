@@ -4,6 +4,7 @@ import json
 from harness import expect
 
 DEPTH = 100000
+DEEP = 9  # calls of down() within each other in nests.c
 
 
 def shapes(source):
@@ -122,24 +123,32 @@ def begins(case):
 
 
 def nests(case):
-    """However much is lost, no call is told of in one that it was not in."""
+    """However much is lost, no call is told of in one that it was not in, or as longer than it was."""
     for more in ((), ("--time", "adaptive", "--time-small", "100000")):
-        case.record([case.program("nests.c"), "60" if case.cpu.native else "3"], ["--mode", "drop", "-b", "8K", *more], log=False)
+        done = case.record([case.program("nests.c"), "30" if case.cpu.native else "3"], ["--mode", "drop", "-b", "8K", *more], log=False)
+        longest = {name: int(ns) for name, ns in map(str.split, done.stdout.splitlines())}
         done = case.run([case.tool, "export", "--format", "folded", "--weight", "calls", "-i", case.trace_path, "-o", "-"])
         paths = [line.rsplit(" ", 1)[0].split(";") for line in done.stdout.splitlines()]
         lost = sum(thread.lost for thread in case.trace().threads.values())
         expect(lost > 100 and paths, f"{lost} records were lost, {len(paths)} paths")
-        callers = {("main", "outer"), ("main", "thrown"), ("member", "outer"), ("outer", "middle"), ("other", "middle"), ("middle", "leaf"),
+        events = [json.loads(line) for line in case.run([case.tool, "export", "--format", "json", "-i", case.trace_path]).stdout.splitlines()]
+        told = sum(event["records"] for event in events if event.get("ev") == "lost")
+        expect(told == lost, f"events tell of {told} lost records, and {lost} were lost")
+        callers = {("main", "both"), ("both", "outer"), ("both", "thrown"), ("both", "down"), ("down", "down"), ("down", "leaf"), ("member", "outer"), ("outer", "middle"), ("other", "middle"), ("middle", "leaf"),
                    ("thrown", "jumps"), ("thrown", "leaf"), ("jumps", "leaf")}
         for path in paths:
             # A call of which the entry is lost has no name: what it calls is in the innermost one that is known.
             for index, (caller, called) in enumerate(zip(path, path[1:])):
                 expect((caller, called) in callers or is_skipped(caller, called, callers), f"{caller} calls {called} in {path[:index + 3]}")
+            expect(path.count("down") <= DEEP, f"{path.count('down')} calls of down() within each other, not {DEEP}")
+        done = case.run([case.tool, "report", "--json", "-i", case.trace_path])
+        told = {row["function"]: row["max_ns"] for row in json.loads(done.stdout)["rows"] if row["function"] in longest and row["calls"]}
+        expect(all(told[name] <= longest[name] * 1.02 + 2000 for name in told), f"(ns) told of {told}, the program's clock says {longest}")
 
 
 def is_skipped(caller, called, callers):
     """There is a way from the caller to the called function over others."""
-    return any(one == caller and (other == called or is_skipped(other, called, callers)) for one, other in callers)
+    return any(one == caller and other != one and (other == called or is_skipped(other, called, callers)) for one, other in callers)
 
 
 def recurse(case):

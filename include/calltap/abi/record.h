@@ -59,6 +59,7 @@ enum calltap_record_kind {
 	/*
 	 * The thread runs on the stack whose last byte has the second word's address.  The stack's first one since
 	 * records were lost has the number of its open frames that have an ENTRY as id, + 1: all others have ended.
+	 * So has the stack's first one in a forked child, whose frames have their ENTRYs in the parent's ring.
 	 * In a further instance's rings, where stacks are not told apart, the address is 0 and all frames are counted.
 	 * All other ones have id 0.  The first one behind a LOST may have an UNWIND right behind it: that is of frames
 	 * which are left out of the number already.

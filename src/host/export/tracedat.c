@@ -33,8 +33,8 @@
 enum event_id { EVENT_FUNCTION = 1, EVENT_PRINT = 5, EVENT_EXIT = 10, EVENT_ENTRY = 11 };
 
 /* What a text is of, as a function of the file. */
-enum topic { TOPIC_MARK, TOPIC_EVENT, TOPIC_WAIT, TOPIC_STACK, TOPICS };
-static const char *const topics[TOPICS] = {"mark", "event", "waited_ns", "stack"};
+enum topic { TOPIC_MARK, TOPIC_EVENT, TOPIC_WAIT, TOPIC_STACK, TOPIC_LOST, TOPICS };
+static const char *const topics[TOPICS] = {"mark", "event", "waited_ns", "stack", "records_lost"};
 
 #define COMMON                                                                                                         \
 	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                                         \
@@ -272,6 +272,10 @@ static void put_event(void *ctx, struct walk *walk, const struct trace_event *ev
 		finish_page(file); /* a page has what was lost before it */
 		file->lost_count = file->lost && !file->lost_count ? 0 : file->lost_count + event->extra;
 		file->lost = true;
+		/* A page is there only if something is in it, and of a loss at its thread's end nothing else would be.
+		 */
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)event->extra);
+		put_topic(file, walk, event->ticks, TOPIC_LOST, text);
 	} else if (event->kind == CALLTAP_REC_WAIT) {
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)trace_duration_ns(file->trace, event->extra));
 		put_topic(file, walk, event->ticks, TOPIC_WAIT, text);

@@ -51,6 +51,7 @@ struct call_stack {
 	uint32_t base;	      /* frames below this index are from before the trace */
 	uint32_t lasting;     /* frames from before the trace below this index are open still at the first record */
 	uint32_t lost_depth;  /* frames below this index were open when records were lost */
+	uint32_t inherited;   /* open frames of a forked child whose entries are its parent's: outside of all others */
 	uint64_t credit;      /* steps of search saved up */
 	uint64_t since;	      /* time of the first event, or of the last LOST event */
 	uint64_t outer_ticks; /* time of outermost calls since `since` */
@@ -405,6 +406,8 @@ static void close_unknown(struct callstack *stack, struct call_stack *on, const 
 	struct call_frame frame = {.enter_ticks = event->ticks, .away_ticks = on->away_ticks, .function = event->id};
 	uint64_t ticks;
 
+	if (on->depth == on->base && on->inherited)
+		on->inherited--;
 	judge_call(stack, on, on->depth, event->thread, &frame);
 	if (frame.hidden)
 		return;
@@ -538,6 +541,7 @@ static void unwind_frames(struct callstack *stack, struct call_thread *thread, s
 		if (on->depth > on->base)
 			close_frame(stack, on, event, CALL_UNWOUND);
 	}
+	on->inherited -= count < on->inherited ? (uint32_t)count : on->inherited;
 	if (landing)
 		close_leaves(stack, on, event);
 }
@@ -561,11 +565,21 @@ static uint32_t depth_of(const struct call_stack *on, uint64_t frames)
 	return depth;
 }
 
-/* Records were lost, and of the stack's recorded frames so many are left, the outermost ones. */
-static void keep_frames(struct callstack *stack, struct call_thread *thread, const struct trace_event *event)
+/*
+ * Records were lost, and of the stack's recorded frames so many are left, the outermost ones.  first: nothing of the
+ * stack was read so far, so these are frames of before a fork.
+ */
+static void keep_frames(struct callstack *stack, struct call_thread *thread, const struct trace_event *event,
+			bool first)
 {
 	struct call_stack *on = &thread->stacks[thread->current];
-	uint32_t depth = depth_of(on, event->id - 1u);
+	uint32_t left = event->id - 1u, depth;
+
+	if (first || left < on->inherited)
+		on->inherited = left;
+	if (first)
+		return;
+	depth = depth_of(on, left - on->inherited);
 
 	while (on->depth > depth)
 		close_top(stack, on, event, CALL_LOST);
@@ -587,7 +601,7 @@ static int switch_stack(struct callstack *stack, struct call_thread *thread, uin
 		return 0;
 	}
 	for (at = 0; at < thread->count && thread->stacks[at].address != address; at++)
-		if (!thread->stacks[at].depth && unused == thread->count)
+		if (!thread->stacks[at].depth && !thread->stacks[at].inherited && unused == thread->count)
 			unused = at;
 	if (at == thread->count)
 		at = unused;
@@ -602,6 +616,7 @@ static int switch_stack(struct callstack *stack, struct call_thread *thread, uin
 		/* The array's element was another stack's before. */
 		thread->stacks[at].seen = thread->stacks[at].has_outer = thread->stacks[at].counted = false;
 		thread->stacks[at].outer_ticks = 0;
+		thread->stacks[at].inherited = 0;
 	}
 	thread->stacks[at].address = address;
 	return 0;
@@ -677,16 +692,32 @@ int callstack_begin(struct callstack *stack, uint32_t thread)
 	return 0;
 }
 
+/* first: nothing was read so far of the stack that was the current one until now. */
+static int take_stack(struct callstack *stack, bool first, const struct trace_event *event)
+{
+	struct call_thread *thread = &stack->threads[event->thread];
+	const uint32_t before = thread->current;
+	int ret = 0;
+
+	/* Without an address it is of a further instance, which records no stacks. */
+	if (event->extra || !event->id)
+		ret = switch_stack(stack, thread, event->extra, event->ticks);
+	if (!ret && event->id)
+		keep_frames(stack, thread, event,
+			    thread->current == before ? first : !thread->stacks[thread->current].seen);
+	return ret;
+}
+
 int callstack_feed(struct callstack *stack, const struct trace_event *event)
 {
 	struct call_stack *on = current_stack(stack, event->thread);
-	bool *lost;
-	int ret;
+	bool *lost, first;
 
 	if (!on)
 		return -ENOMEM;
 	if (event->kind != CALLTAP_REC_UNWIND && event->kind != CALLTAP_REC_LANDING)
 		stack->threads[event->thread].counted = false;
+	first = !on->seen;
 	lost = &stack->threads[event->thread].lost;
 	*lost = event->kind == CALLTAP_REC_LOST ||
 		(*lost && (event->kind == CALLTAP_REC_WAIT || event->kind == CALLTAP_REC_STACK));
@@ -718,13 +749,7 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 		stack->threads[event->thread].function = event->id;
 		return 0;
 	case CALLTAP_REC_STACK:
-		/* Without an address it is of a further instance, which records no stacks. */
-		ret = event->extra || !event->id
-			      ? switch_stack(stack, &stack->threads[event->thread], event->extra, event->ticks)
-			      : 0;
-		if (!ret && event->id)
-			keep_frames(stack, &stack->threads[event->thread], event);
-		return ret;
+		return take_stack(stack, first, event);
 	case CALLTAP_REC_RISE:
 		take_rise(stack, on, event);
 		return 0;
@@ -799,8 +824,10 @@ void callstack_finish(struct callstack *stack, uint64_t to_ticks)
 			end.ticks = stack->threads[t].last_ticks;
 		for (uint32_t s = 0; s < stack->threads[t].count; s++) {
 			stack->threads[t].current = s;
+			/* Behind a loss nobody knows whether they were open at the end. */
 			while (stack->threads[t].stacks[s].depth)
-				close_top(stack, &stack->threads[t].stacks[s], &end, CALL_OPEN);
+				close_top(stack, &stack->threads[t].stacks[s], &end,
+					  stack->threads[t].lost ? CALL_LOST : CALL_OPEN);
 		}
 	}
 }

@@ -25,6 +25,8 @@ struct stream {
 	uint32_t next, end; /* chunks to come in trace.data */
 	bool has_pending;
 	bool lost;		    /* a LOST event is due before the next record */
+	bool damaged;		    /* not all of its LOST events may have been met */
+	uint64_t untold;	    /* records that the thread lost, less those of the LOST events so far */
 	uint64_t number;	    /* expected number of the next chunk */
 	uint64_t last_ticks;	    /* of the last event: times never decrease */
 	struct trace_event pending; /* an event that was read while another stream comes first */
@@ -108,8 +110,10 @@ static void put_back(struct trace_cursor *cursor, struct stream *stream, uint64_
 
 static uint64_t next_ticks(const struct trace_cursor *cursor, const struct stream *stream)
 {
-	uint64_t base = TABLE_ITEM(cursor->trace->data, struct data_ref, stream->next)->head.base_ticks;
+	uint64_t base = 0;
 
+	if (stream->next < stream->end)
+		base = TABLE_ITEM(cursor->trace->data, struct data_ref, stream->next)->head.base_ticks;
 	return base > stream->last_ticks ? base : stream->last_ticks;
 }
 
@@ -172,6 +176,7 @@ static int advance_stream(struct trace_cursor *cursor, struct stream *stream, st
 	}
 	/* A damaged chunk did not advance stream->number, so it counts as a gap, too. */
 	stream->lost |= ref->head.number != stream->number;
+	stream->damaged |= stream->lost;
 	stream->number = ref->head.number + 1;
 	return 0;
 }
@@ -206,6 +211,18 @@ static int note_brief(struct trace_cursor *cursor, struct stream *stream)
 	return weighing_note_brief(cursor->weighing, stream->thread, passed.heads, passed.count);
 }
 
+/* What the thread lost at its end has no record behind it: its row alone tells of that. */
+static bool take_last_loss(struct stream *stream, struct trace_event *event)
+{
+	const struct record record = {.ticks = stream->last_ticks, .extra = stream->untold, .kind = CALLTAP_REC_LOST};
+
+	if (stream->next < stream->end || !stream->untold || stream->damaged)
+		return false;
+	stream->untold = 0;
+	make_event(stream, &record, event);
+	return true;
+}
+
 /* The stream's next event from its loaded chunk: 1, 0 at the chunk's end, -errno. */
 static inline int read_event(struct trace_cursor *cursor, struct stream *stream, struct trace_event *event,
 			     struct calltap_diag *diag)
@@ -224,18 +241,20 @@ static inline int read_event(struct trace_cursor *cursor, struct stream *stream,
 	got = record_decoder_next(&stream->decoder, &record);
 	if (got > 0) {
 		make_event(stream, &record, event);
+		if (record.kind == CALLTAP_REC_LOST)
+			stream->untold -= record.extra < stream->untold ? record.extra : stream->untold;
 		return 1;
 	}
 	if (got < 0) {
 		uint32_t left = stream->decoder.left;
 
 		stream->decoder.left = 0;
-		stream->lost = true;
+		stream->lost = stream->damaged = true;
 		return calltap_diag_set(diag, got, "%s is damaged: %u %s of thread %u %s no sense", cursor->trace->path,
 					left, counted(left, "event", "events"), stream->thread,
 					counted(left, "makes", "make"));
 	}
-	return 0;
+	return take_last_loss(stream, event);
 }
 
 /* The next event as it is in the file. */
@@ -320,7 +339,7 @@ static bool is_selected(const struct trace *trace, const struct trace_select *se
 	const struct thread_entry *entry = TABLE_ITEM(trace->threads, struct thread_entry, thread);
 	const struct trace_process *process = trace_process(trace, entry->about.process);
 
-	if (entry->first_data == entry->end_data)
+	if (entry->first_data == entry->end_data && (!entry->about.lost || !trace_end(trace)))
 		return false;
 	if (!select)
 		return true;
@@ -351,6 +370,10 @@ static int add_streams(struct trace_cursor *cursor, const struct trace_select *s
 		stream->thread = i;
 		stream->next = entry->first_data;
 		stream->end = entry->end_data;
+		/* Where the end is missing, the events that tell of it may be. */
+		stream->untold = trace_end(trace) ? entry->about.lost : 0;
+		if (stream->next == stream->end)
+			stream->last_ticks = entry->about.start_ticks;
 		put_back(cursor, stream, next_ticks(cursor, stream));
 	}
 	return 0;

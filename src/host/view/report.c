@@ -604,8 +604,8 @@ static uint32_t key_count(const struct trace *trace, enum report_by by)
 }
 
 /*
- * Losses that no record tells of: a thread ended, or the recording, before one could be written.  They have no place in
- * time, so they are left out of a part of the trace.
+ * Losses that no event tells of, as part of the file is damaged.  They have no place in time, so they are left out of a
+ * part of the trace.
  */
 static void count_untold(struct report *report, const struct view_filter *filter)
 {
