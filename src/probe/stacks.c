@@ -381,8 +381,12 @@ struct probe_stack *probe_stack_settle(struct probe_thread *thread, uint64_t slo
 
 void probe_stack_ends(struct probe_stack *stack)
 {
+	struct calltap_ring *ring = probe_self()->writer->ring;
+
 	if (!(stack->kind & STACK_THREAD))
 		return;
+	if (ring)
+		ring->ending = 1;
 	stack->kind |= STACK_ENDING;
 	stack->low = ~(uint64_t)0;
 }

@@ -191,6 +191,7 @@ void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid,
 		__builtin_memset(ring->comm, 0, sizeof(ring->comm)); /* quiet: the tool asks the kernel */
 	ring->claim_ticks = arch_clock();
 	ring->tid = (uint32_t)tid;
+	ring->ending = 0;
 	__atomic_add_fetch(&ring->owner, 1, __ATOMIC_RELEASE);
 	close_sub(writer);
 	writer->lost = 0;

@@ -146,6 +146,15 @@ def nests(case):
         expect(all(told[name] <= longest[name] * 1.02 + 2000 for name in told), f"(ns) told of {told}, the program's clock says {longest}")
 
 
+def quits(case):
+    """The calls that a thread leaves open at its end do not last until the process' end."""
+    done = case.record([case.program("quits.c")], log=False)
+    report = case.run([case.tool, "report", "--json", "-i", case.trace_path])
+    rows = {row["function"]: row for row in json.loads(report.stdout)["rows"]}
+    total, room = rows["member"]["total_ns"], int(done.stdout)
+    expect(rows["member"]["unfinished"] == 40 and total < room, f"{rows['member']}; the program took {room} ns for all of them")
+
+
 def is_skipped(caller, called, callers):
     """There is a way from the caller to the called function over others."""
     return any(one == caller and other != one and (other == called or is_skipped(other, called, callers)) for one, other in callers)
@@ -180,4 +189,4 @@ CASES = {
     "vforks": vforks,
     "recurse": recurse,
 }
-SINGLE = {"entered": entered, "begins": begins, "nests": nests}
+SINGLE = {"entered": entered, "begins": begins, "nests": nests, "quits": quits}

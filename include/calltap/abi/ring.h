@@ -83,7 +83,7 @@ struct calltap_ring {
 	uint32_t owner;	      /* counts the process' claims: tells one thread from the next */
 	uint32_t tid;	      /* of the owner */
 	uint32_t waiting;     /* 1 while the writer waits on `wake` */
-	uint32_t reserved2;
+	uint32_t ending;      /* 1: the owner ends, by pthread_exit() or pthread_cancel(), and leaves its calls open */
 	char comm[16];
 
 	/* CALLTAP_MODE_OWN: a head of the tracer whose data area it is; else 0. */

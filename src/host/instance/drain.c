@@ -70,6 +70,12 @@ static void futex_wake(uint32_t *word)
 static void finish_before(struct drainer *drainer, struct share *share, const struct calltap_ring *ring,
 			  uint32_t owner);
 
+static void thread_ended(struct target_thread *thread)
+{
+	thread->row.ended = 1;
+	thread->dirty = true;
+}
+
 /* The thread that the sub-buffer is of; its owner differs from the last one's when the ring changed hands. */
 static int thread_of(struct drainer *drainer, struct share *share, struct ring_reader *reader,
 		     const struct calltap_ring *ring, const struct calltap_subbuf *head, struct target_thread **thread)
@@ -87,6 +93,9 @@ static int thread_of(struct drainer *drainer, struct share *share, struct ring_r
 			ret = threads_add(instance, share->target, head->tid, head->ticks, &index);
 		if (ret)
 			return ret;
+		/* Who has taken the ring over has found that its owner had ended. */
+		if (reader->thread != UINT32_MAX && !(head->owner & CALLTAP_OWNER_MOVED))
+			thread_ended(&instance->threads[reader->thread]);
 		reader->thread = index;
 		instance->threads[index].owner = head->owner & ~CALLTAP_OWNER_MOVED;
 	}
@@ -356,6 +365,9 @@ static void finish_ring(struct drainer *drainer, struct share *share, struct tar
 		return;
 	drain_below(drainer, share, arena, index, opened, opened);
 	count_rest(drainer->instance, reader, ring_of(arena, index));
+	/* A process may end before anybody has looked which of its threads had ended. */
+	if (reader->thread != UINT32_MAX && __atomic_load_n(&ring_of(arena, index)->ending, __ATOMIC_RELAXED))
+		thread_ended(&drainer->instance->threads[reader->thread]);
 }
 
 /* Not asked of /proc: a program that shares our mounts may take that away, and then nobody would live. */
@@ -393,7 +405,7 @@ static void reap_rings(struct drainer *drainer, struct share *share, struct targ
 			continue;
 		finish_ring(drainer, share, arena, i, opened);
 		if (reader->thread != UINT32_MAX)
-			instance->threads[reader->thread].row.ended = 1;
+			thread_ended(&instance->threads[reader->thread]);
 		if (__atomic_compare_exchange_n(&arena->arena->state[i], &state, CALLTAP_RING_OUT, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			resize_put_back(arena, i);
