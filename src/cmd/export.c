@@ -4,9 +4,11 @@
  * Caller: main.  Context: host.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "host/counted.h"
 #include "host/export/export.h"
 #include "host/view/parse.h"
 #include "cmd.h"
@@ -131,6 +133,29 @@ static int run_export(struct reading *reading, struct export *export)
 	return output_finish_public(&export->file, err ? err : flushed, &reading->diag);
 }
 
+/* Where the format has no place for it. */
+static void say_lost(const struct reading *reading, const struct export *export)
+{
+	uint64_t lost = 0;
+	bool overwritten = false;
+
+	for (uint32_t i = 0; i < trace_thread_count(reading->trace); i++) {
+		if (!view_filter_has_thread(&reading->filter, reading->trace, i))
+			continue;
+		lost += trace_thread(reading->trace, i)->lost;
+		overwritten |= trace_thread(reading->trace, i)->history_ticks != 0;
+	}
+	if (lost)
+		fprintf(stderr, "calltap: %s: %llu %s lost, of which '%s' has no word: its counts are too low\n",
+			trace_path(reading->trace), (unsigned long long)lost,
+			counted(lost, "record was", "records were"), export->format->name);
+	if (overwritten)
+		fprintf(stderr,
+			"calltap: %s: older records were overwritten, of which '%s' has no word: its counts are "
+			"too low\n",
+			trace_path(reading->trace), export->format->name);
+}
+
 int cmd_export(int argc, char **argv)
 {
 	struct export export = {
@@ -145,5 +170,7 @@ int cmd_export(int argc, char **argv)
 	err = reading_open(&reading);
 	if (!err)
 		err = export.format->folder ? run_folder(&reading, &export) : run_export(&reading, &export);
+	if (!err && export.format->sums)
+		say_lost(&reading, &export);
 	return reading_close(&reading, err);
 }

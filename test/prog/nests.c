@@ -1,8 +1,8 @@
 /*
  * Calls that always nest alike, by a great many: main() -> outer() -> middle() -> leaf(), in two threads, and in one of
  * them with a coroutine that goes on on another stack, with a recursion, and with frames that longjmp() leaves; and all
- * that once more in a forked child.  More than a small buffer holds.  Prints how long the longest calls of two functions
- * were, in ns, by a clock outside of them.
+ * that once more in a forked child.  More than a small buffer holds.  Prints how long the longest calls of two
+ * functions were, in ns, by a clock outside of them.
  *
  *     nests ROUNDS
  */

@@ -185,4 +185,5 @@ static int write_callgrind(const struct trace *trace, const struct view_filter *
 const struct export_format export_callgrind = {.name = "callgrind",
 					       .summary = "for callgrind_annotate and KCachegrind",
 					       .takes_min = true,
+					       .sums = true,
 					       .run = write_callgrind};

@@ -23,6 +23,7 @@ struct export_format {
 	bool folder;	/* many files: in options->folder_fd, and out is NULL */
 	bool binary;	/* not to be written to a terminal */
 	bool takes_min; /* --min works: calls are written when they end */
+	bool sums;	/* it has no place for what was lost */
 	/* Write all of trace to out; *walk tells of damage. */
 	int (*run)(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
 		   struct out *out, struct walk *walk, struct calltap_diag *diag);

@@ -62,5 +62,8 @@ static int write_folded(const struct trace *trace, const struct view_filter *fil
 	return err;
 }
 
-const struct export_format export_folded = {
-	.name = "folded", .summary = "folded stacks for flame graphs", .takes_min = true, .run = write_folded};
+const struct export_format export_folded = {.name = "folded",
+					    .summary = "folded stacks for flame graphs",
+					    .takes_min = true,
+					    .sums = true,
+					    .run = write_folded};

@@ -78,5 +78,8 @@ static int write_graphviz(const struct trace *trace, const struct view_filter *f
 	return err;
 }
 
-const struct export_format export_graphviz = {
-	.name = "graphviz", .summary = "the graph of functions for dot", .takes_min = true, .run = write_graphviz};
+const struct export_format export_graphviz = {.name = "graphviz",
+					      .summary = "the graph of functions for dot",
+					      .takes_min = true,
+					      .sums = true,
+					      .run = write_graphviz};

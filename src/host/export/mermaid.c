@@ -82,4 +82,5 @@ static int write_mermaid(const struct trace *trace, const struct view_filter *fi
 const struct export_format export_mermaid = {.name = "mermaid",
 					     .summary = "the graph of functions as a flowchart for Markdown",
 					     .takes_min = true,
+					     .sums = true,
 					     .run = write_mermaid};

@@ -297,4 +297,5 @@ const struct export_format export_pprof = {.name = "pprof",
 					   .summary = "a profile for go tool pprof and its kin",
 					   .binary = true,
 					   .takes_min = true,
+					   .sums = true,
 					   .run = write_pprof};

@@ -222,4 +222,4 @@ static int write_speedscope(const struct trace *trace, const struct view_filter 
 }
 
 const struct export_format export_speedscope = {
-	.name = "speedscope", .summary = "JSON for speedscope.app", .run = write_speedscope};
+	.name = "speedscope", .summary = "JSON for speedscope.app", .sums = true, .run = write_speedscope};

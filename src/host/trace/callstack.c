@@ -74,6 +74,10 @@ struct call_thread {
 	uint64_t switched_ticks; /* when `current` changed last */
 	bool landing;		 /* the next UNWIND leaves `function` innermost */
 	bool lost;		 /* records were lost right in front of the next event */
+	bool gap;		 /* nothing is known of the time from gap_ticks to the next event */
+	uint64_t gap_ticks;
+	uint32_t gap_stack;	 /* index of the stack that the thread was on then */
+	uint64_t complete_ticks; /* of a flight recorder: older records are not complete */
 	bool counted;		 /* the next UNWIND is of frames that are closed already */
 	uint32_t function;
 	uint32_t roots; /* open frames that are roots of trees, on all of the thread's stacks */
@@ -88,6 +92,7 @@ struct callstack {
 	uint32_t count;
 	uint32_t others; /* stacks that are no thread's first */
 	uint64_t last_ticks;
+	uint64_t gap_ticks; /* callstack_gaps() */
 };
 
 int callstack_create(struct callstack **out, const struct trace *trace, const struct callstack_ops *ops, void *ctx)
@@ -565,6 +570,41 @@ static uint32_t depth_of(const struct call_stack *on, uint64_t frames)
 	return depth;
 }
 
+/* Records were lost behind the thread's last event. */
+static void open_gap(struct call_thread *thread, uint64_t ticks)
+{
+	if (thread->gap)
+		return;
+	thread->gap = true;
+	thread->gap_ticks = thread->last_ticks ? thread->last_ticks : ticks;
+	thread->gap_stack = thread->current;
+}
+
+/*
+ * The first event behind a loss.  Calls may have begun and ended meanwhile: the time in between counts as that of the
+ * call that is innermost still on the stack on which the loss began, but for its own time, as if it had been in a call.
+ */
+static void close_gap(struct callstack *stack, struct call_thread *thread, uint64_t ticks)
+{
+	struct call_stack *on = &thread->stacks[thread->gap_stack];
+
+	if (!thread->gap)
+		return;
+	thread->gap = false;
+	stack->gap_ticks += ticks - thread->gap_ticks;
+	if (on->depth)
+		on->frames[on->depth - 1].children_ticks += ticks - thread->gap_ticks;
+}
+
+/* The current stack's innermost frame has ended in the gap, nobody knows when: it is told as if at its beginning. */
+static void close_lost(struct callstack *stack, const struct call_thread *thread, struct call_stack *on,
+		       const struct trace_event *event)
+{
+	if (thread->gap && thread->gap_stack == thread->current)
+		on->frames[on->depth - 1].away_ticks -= event->ticks - thread->gap_ticks;
+	close_top(stack, on, event, CALL_LOST);
+}
+
 /*
  * Records were lost, and of the stack's recorded frames so many are left, the outermost ones.  first: nothing of the
  * stack was read so far, so these are frames of before a fork.
@@ -582,7 +622,8 @@ static void keep_frames(struct callstack *stack, struct call_thread *thread, con
 	depth = depth_of(on, left - on->inherited);
 
 	while (on->depth > depth)
-		close_top(stack, on, event, CALL_LOST);
+		close_lost(stack, thread, on, event);
+	close_gap(stack, thread, event->ticks);
 	on->lost_depth = on->base; /* of the others each is known to be open */
 	on->counted = true;
 	set_since(on, event->ticks);
@@ -708,6 +749,25 @@ static int take_stack(struct callstack *stack, bool first, const struct trace_ev
 	return ret;
 }
 
+/* Note the event's time, and whether nothing is known of the time in front of it. */
+static void pass_time(struct callstack *stack, struct call_thread *thread, const struct trace_event *event)
+{
+	const struct trace_thread *about =
+		stack->trace && !thread->last_ticks ? trace_thread(stack->trace, event->thread) : NULL;
+
+	if (about)
+		thread->complete_ticks = about->history_ticks;
+	if (event->kind == CALLTAP_REC_LOST || (thread->last_ticks && thread->last_ticks < thread->complete_ticks))
+		open_gap(thread, event->ticks);
+	if (event->kind != CALLTAP_REC_LOST && event->kind != CALLTAP_REC_WAIT &&
+	    !(event->kind == CALLTAP_REC_STACK && event->id))
+		close_gap(stack, thread, event->ticks);
+	if (event->ticks > stack->last_ticks)
+		stack->last_ticks = event->ticks;
+	if (event->ticks > thread->last_ticks)
+		thread->last_ticks = event->ticks;
+}
+
 int callstack_feed(struct callstack *stack, const struct trace_event *event)
 {
 	struct call_stack *on = current_stack(stack, event->thread);
@@ -721,10 +781,7 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 	lost = &stack->threads[event->thread].lost;
 	*lost = event->kind == CALLTAP_REC_LOST ||
 		(*lost && (event->kind == CALLTAP_REC_WAIT || event->kind == CALLTAP_REC_STACK));
-	if (event->ticks > stack->last_ticks)
-		stack->last_ticks = event->ticks;
-	if (event->ticks > stack->threads[event->thread].last_ticks)
-		stack->threads[event->thread].last_ticks = event->ticks;
+	pass_time(stack, &stack->threads[event->thread], event);
 	if (!on->seen) {
 		on->seen = true;
 		on->since = event->ticks;
@@ -808,9 +865,13 @@ static void cut_stack(struct call_stack *on, uint64_t ticks)
 
 void callstack_cut(struct callstack *stack, uint64_t ticks)
 {
-	for (uint32_t t = 0; t < stack->count; t++)
+	for (uint32_t t = 0; t < stack->count; t++) {
 		for (uint32_t s = 0; s < stack->threads[t].count && !has_ended_before(stack, t, ticks); s++)
 			cut_stack(&stack->threads[t].stacks[s], ticks);
+		if (stack->threads[t].gap_ticks < ticks)
+			stack->threads[t].gap_ticks = ticks;
+	}
+	stack->gap_ticks = 0;
 }
 
 void callstack_finish(struct callstack *stack, uint64_t to_ticks)
@@ -820,6 +881,10 @@ void callstack_finish(struct callstack *stack, uint64_t to_ticks)
 
 		if (end.ticks > to_ticks)
 			end.ticks = to_ticks;
+		if (stack->threads[t].gap && end.ticks > stack->threads[t].gap_ticks) {
+			stack->gap_ticks += end.ticks - stack->threads[t].gap_ticks;
+			end.ticks = stack->threads[t].gap_ticks;
+		}
 		if (end.ticks < stack->threads[t].last_ticks)
 			end.ticks = stack->threads[t].last_ticks;
 		for (uint32_t s = 0; s < stack->threads[t].count; s++) {
@@ -830,6 +895,11 @@ void callstack_finish(struct callstack *stack, uint64_t to_ticks)
 					  stack->threads[t].lost ? CALL_LOST : CALL_OPEN);
 		}
 	}
+}
+
+uint64_t callstack_gaps(const struct callstack *stack)
+{
+	return stack->gap_ticks;
 }
 
 uint32_t callstack_current(const struct callstack *stack, uint32_t thread)

@@ -127,6 +127,8 @@ void callstack_cut(struct callstack *stack, uint64_t ticks);
  * else at the last time fed, or the END chunk's if that is later; but not later than to_ticks.
  */
 void callstack_finish(struct callstack *stack, uint64_t to_ticks);
+/* The time of all threads, since the cut, from the last event in front of a loss to the first one behind it. */
+uint64_t callstack_gaps(const struct callstack *stack);
 /*
  * A number for the thread's current stack, unique among all stacks that are in use: the thread's index for its first
  * stack, above CALLSTACK_OTHER for others.  A stack with nothing open may lose its number to another stack.

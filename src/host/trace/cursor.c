@@ -27,6 +27,7 @@ struct stream {
 	bool lost;		    /* a LOST event is due before the next record */
 	bool damaged;		    /* not all of its LOST events may have been met */
 	uint64_t untold;	    /* records that the thread lost, less those of the LOST events so far */
+	uint64_t untold_wait;	    /* ticks that it waited, less those of the WAIT events so far */
 	uint64_t number;	    /* expected number of the next chunk */
 	uint64_t last_ticks;	    /* of the last event: times never decrease */
 	struct trace_event pending; /* an event that was read while another stream comes first */
@@ -211,16 +212,32 @@ static int note_brief(struct trace_cursor *cursor, struct stream *stream)
 	return weighing_note_brief(cursor->weighing, stream->thread, passed.heads, passed.count);
 }
 
-/* What the thread lost at its end has no record behind it: its row alone tells of that. */
+/* What the thread lost at its end, and how long it waited, has no record behind it: its row alone tells of that. */
 static bool take_last_loss(struct stream *stream, struct trace_event *event)
 {
-	const struct record record = {.ticks = stream->last_ticks, .extra = stream->untold, .kind = CALLTAP_REC_LOST};
+	struct record record = {.ticks = stream->last_ticks, .extra = stream->untold_wait, .kind = CALLTAP_REC_WAIT};
 
-	if (stream->next < stream->end || !stream->untold || stream->damaged)
+	if (stream->next < stream->end || stream->damaged)
 		return false;
-	stream->untold = 0;
+	if (stream->untold_wait) {
+		stream->untold_wait = 0;
+	} else if (stream->untold) {
+		record.kind = CALLTAP_REC_LOST;
+		record.extra = stream->untold;
+		stream->untold = 0;
+	} else {
+		return false;
+	}
 	make_event(stream, &record, event);
 	return true;
+}
+
+/* What LOST and WAIT events tell of needs not be told at the end. */
+static void note_told(struct stream *stream, const struct record *record)
+{
+	uint64_t *untold = record->kind == CALLTAP_REC_LOST ? &stream->untold : &stream->untold_wait;
+
+	*untold -= record->extra < *untold ? record->extra : *untold;
 }
 
 /* The stream's next event from its loaded chunk: 1, 0 at the chunk's end, -errno. */
@@ -241,8 +258,8 @@ static inline int read_event(struct trace_cursor *cursor, struct stream *stream,
 	got = record_decoder_next(&stream->decoder, &record);
 	if (got > 0) {
 		make_event(stream, &record, event);
-		if (record.kind == CALLTAP_REC_LOST)
-			stream->untold -= record.extra < stream->untold ? record.extra : stream->untold;
+		if (record.kind == CALLTAP_REC_LOST || record.kind == CALLTAP_REC_WAIT)
+			note_told(stream, &record);
 		return 1;
 	}
 	if (got < 0) {
@@ -371,7 +388,10 @@ static int add_streams(struct trace_cursor *cursor, const struct trace_select *s
 		stream->next = entry->first_data;
 		stream->end = entry->end_data;
 		/* Where the end is missing, the events that tell of it may be. */
-		stream->untold = trace_end(trace) ? entry->about.lost : 0;
+		if (trace_end(trace)) {
+			stream->untold = entry->about.lost;
+			stream->untold_wait = entry->about.wait_ticks;
+		}
 		if (stream->next == stream->end)
 			stream->last_ticks = entry->about.start_ticks;
 		put_back(cursor, stream, next_ticks(cursor, stream));

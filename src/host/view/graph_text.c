@@ -74,6 +74,8 @@ static void print_tree(struct printing *printing, const struct tree *tree)
 
 static void print_notes(struct printing *printing, const struct tree *whole)
 {
+	char text[TIMETEXT_MAX];
+
 	if (printing->hidden)
 		out_format(printing->out, "nodes not shown: %llu (--min-percent 0 and no --depth show all)\n",
 			   (unsigned long long)printing->hidden);
@@ -85,8 +87,13 @@ static void print_notes(struct printing *printing, const struct tree *whole)
 			   counted(whole->absorbed, "call is counted into its caller",
 				   "calls are counted into their callers"));
 	if (whole->strays)
-		out_format(printing->out, "calls entered before the trace, left out: %llu\n",
+		out_format(printing->out, "calls whose entry is not in the trace, left out: %llu\n",
 			   (unsigned long long)whole->strays);
+	if (whole->lost)
+		out_format(printing->out, "records lost: %llu (the counts are too low)\n",
+			   (unsigned long long)whole->lost);
+	if (whole->gap_ns)
+		out_format(printing->out, VIEW_GAPS, timetext(whole->gap_ns, text));
 }
 
 static void tree_json(struct printing *printing, struct json *json, const char *key, const struct tree *tree)
@@ -133,6 +140,8 @@ static void print_json(struct printing *printing, const struct graph_trees *tree
 	json_key_u64(&json, "hidden", printing->hidden);
 	json_key_u64(&json, "absorbed", trees->whole->absorbed);
 	json_key_u64(&json, "strays", trees->whole->strays);
+	json_key_u64(&json, "lost", trees->whole->lost);
+	json_key_u64(&json, "gap_ns", trees->whole->gap_ns);
 	json_object_end(&json);
 	out_char(printing->out, '\n');
 }

@@ -662,6 +662,7 @@ int report_run(struct report *report, const struct trace *trace, const struct vi
 	kept = keep_called(report, &counter, options->sort);
 	count_untold(report, filter);
 	report->timed = counter.calls_timed || !counter.calls_untimed;
+	report->gap_ns = trace_duration_ns(trace, walk.gap_ticks);
 	report->damages = walk.damages;
 	report->damage = walk.damage;
 	if (!err && (kept || note_alike(report)))

@@ -101,6 +101,7 @@ struct report {
 	bool timed;		 /* false: the trace has calls without durations (tracer "function") */
 	uint64_t lost;
 	uint64_t wait_ns;
+	uint64_t gap_ns;   /* time of all threads of which there are no records: they were lost, or overwritten */
 	uint64_t whole_ns; /* self time of all rows, the base of percentages */
 	uint64_t before;   /* frames that were open when the trace began; in no row */
 	uint64_t damages;

@@ -247,6 +247,8 @@ static void print_table(const struct report *report, const struct report_options
 			   (unsigned long long)report->before);
 	if (report->lost)
 		out_format(out, "records lost: %llu (the counts are too low)\n", (unsigned long long)report->lost);
+	if (report->gap_ns)
+		out_format(out, VIEW_GAPS, timetext(report->gap_ns, text));
 	if (report->wait_ns)
 		out_format(out, "waiting for the tool, in the times above: %s (--mode block)\n",
 			   timetext(report->wait_ns, text));
@@ -330,6 +332,7 @@ static void print_json(const struct report *report, uint32_t rows, struct out *o
 	json_key(&json, "timed");
 	json_bool(&json, report->timed);
 	json_key_u64(&json, "lost", report->lost);
+	json_key_u64(&json, "gap_ns", report->gap_ns);
 	json_key_u64(&json, "untraced", trace_calls_missed(report->trace));
 	json_key_u64(&json, "wait_ns", report->wait_ns);
 	json_key_u64(&json, "entered_before", report->before);

@@ -258,6 +258,8 @@ int tree_build(struct tree_builder *builder, const struct trace *trace, const st
 	int err = walk_run(walk, trace, filter, &building, builder, diag);
 
 	tree_sum(builder->tree);
+	builder->tree->lost = walk->lost;
+	builder->tree->gap_ns = trace_duration_ns(trace, walk->gap_ticks);
 	return err;
 }
 

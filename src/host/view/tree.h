@@ -38,6 +38,8 @@ struct tree {
 	uint32_t bucket_bits;
 	uint64_t absorbed; /* calls counted into a caller's node for want of room */
 	uint64_t strays;   /* calls whose entry is not in the trace, so that their place is not known */
+	uint64_t lost;	   /* records */
+	uint64_t gap_ns;   /* as in struct report */
 };
 
 int tree_init(struct tree *tree, uint32_t limit) __attribute__((warn_unused_result));

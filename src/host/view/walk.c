@@ -282,6 +282,8 @@ static void show_event(struct walk *walk, const struct trace_event *event)
 			return;
 		break;
 	case CALLTAP_REC_LOST:
+		walk->lost += event->extra;
+		break;
 	case CALLTAP_REC_WAIT:
 		break;
 	case CALLTAP_REC_EVENT:
@@ -376,6 +378,7 @@ int walk_end(struct walk *walk)
 	}
 	/* Calls that were open when --time ended the pass end with the window. */
 	callstack_finish(walk->stack, walk->to_ticks);
+	walk->gap_ticks = callstack_gaps(walk->stack);
 	return walk->error;
 }
 

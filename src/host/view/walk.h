@@ -63,6 +63,9 @@ struct walk_ops {
 			   const struct walk_message *message);
 };
 
+/* What verbs say of walk.gap_ticks: a format, of a time as text. */
+#define VIEW_GAPS "time without records: %s (they were lost, or overwritten; it is in no call's Self)\n"
+
 struct walk {
 	const struct trace *trace;
 	struct callstack *stack;
@@ -79,6 +82,8 @@ struct walk {
 	uint32_t functions, untraced; /* numbers of traced and untraced functions in `wanted` */
 	bool *begun;		      /* per thread: its frames from before the trace were entered */
 	uint32_t threads;
+	uint64_t lost;		    /* records */
+	uint64_t gap_ticks;	    /* once the pass has ended: callstack_gaps() */
 	int error;		    /* a consumer's -errno, which stops the pass */
 	uint64_t undescribed;	    /* EVENTs that were left out, for the trace does not describe their types */
 	uint64_t damages;	    /* pieces of the file that could not be read */

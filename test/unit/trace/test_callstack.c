@@ -205,7 +205,7 @@ static void tail_calls_and_unwinding(void **state)
 		       "t3 f1 tailed depth 0 time 50 children 40\n");
 	EXPECT(found, "t3 f5 unwound depth 4 time 5 children 0 in f2 by tail\n"
 		      "t3 f2 unwound depth 3 time 10 children 5 in f3\n"
-		      "t3 f3 returned depth 2 time 30 children 10 in f2 by tail\n"
+		      "t3 f3 returned depth 2 time 30 children 30 in f2 by tail\n"
 		      "t3 f2 tailed depth 1 time 40 children 30 in f1\n"
 		      "t3 f2 returned depth 1 time 0 children 0 entered before in f1\n"
 		      "t3 f1 open depth 0 time 60 children 40\n");
@@ -259,7 +259,7 @@ static void lost_exits(void **state)
 	static const struct say says[] = {IN(1, 0), IN(2, 10), IN(3, 20), LOST(30), IN(4, 40), OUT(1, 50)};
 
 	EXPECT(says, "t3 f4 unwound depth 3 time 10 children 0 in f3\n"
-		     "t3 f3 lost depth 2 time 30 children 10 in f2\n"
+		     "t3 f3 lost depth 2 time 30 children 30 in f2\n"
 		     "t3 f2 lost depth 1 time 40 children 30 in f1\n"
 		     "t3 f1 returned depth 0 time 50 children 40\n");
 }
@@ -270,7 +270,7 @@ static void lost_entries(void **state)
 
 	EXPECT(says, "t3 f7 returned depth 1 time 0 children 0 entered before in f1\n"
 		     "t3 f8 returned depth 1 time 0 children 0 entered before in f1\n"
-		     "t3 f1 returned depth 0 time 50 children 0\n"
+		     "t3 f1 returned depth 0 time 50 children 10\n"
 		     "t3 f9 returned depth 0 time 30 children 50 entered before\n");
 }
 
@@ -291,24 +291,24 @@ static void counted_frames(void **state)
 					       STACK(8, 25), LOST(30),	 LEFT(0, 16, 30), IN(4, 40),	 OUT(4, 45),
 					       STACK(8, 50), OUT(2, 60), OUT(1, 70)};
 
-	EXPECT(fewer, "t3 f3 lost depth 2 time 10 children 0 in f2\n"
-		      "t3 f2 lost depth 1 time 20 children 10 in f1\n"
+	EXPECT(fewer, "t3 f3 lost depth 2 time 10 children 0 away 10 in f2\n"
+		      "t3 f2 lost depth 1 time 20 children 0 away 10 in f1\n"
 		      "t3 f3 returned depth 2 time 5 children 0 in f2\n"
 		      "t3 f2 returned depth 1 time 20 children 5 in f1\n"
 		      "t3 f1 returned depth 0 time 70 children 40\n");
-	EXPECT(all, "t3 f3 returned depth 2 time 30 children 0 in f2\n"
+	EXPECT(all, "t3 f3 returned depth 2 time 30 children 10 in f2\n"
 		    "t3 f2 returned depth 1 time 55 children 30 in f1 by tail\n"
 		    "t3 f1 tailed depth 0 time 60 children 55\n");
-	EXPECT(none, "t3 f1 lost depth 1 time 25 children 0 in f1\n"
-		     "t3 f1 lost depth 0 time 30 children 25\n"
+	EXPECT(none, "t3 f1 lost depth 1 time 25 children 0 away 25 in f1\n"
+		     "t3 f1 lost depth 0 time 30 children 0 away 25\n"
 		     "t3 f1 returned depth 0 time 20 children 0 entered before\n");
-	EXPECT(unwound, "t3 f3 lost depth 2 time 24 children 0 in f2\n"
-			"t3 f2 lost depth 1 time 25 children 24 in f1\n"
+	EXPECT(unwound, "t3 f3 lost depth 2 time 24 children 0 away 24 in f2\n"
+			"t3 f2 lost depth 1 time 25 children 0 away 24 in f1\n"
 			"t3 f4 unwound depth 1 time 5 children 0 in f1\n"
 			"t3 f1 returned depth 0 time 50 children 30\n");
 	EXPECT(elsewhere, "t3 f3 lost depth 0 time 10 children 0 away 5\n"
 			  "t3 f4 returned depth 0 time 5 children 0\n"
-			  "t3 f2 returned depth 1 time 50 children 0 away 25 in f1\n"
+			  "t3 f2 returned depth 1 time 50 children 5 away 25 in f1\n"
 			  "t3 f1 returned depth 0 time 70 children 25 away 25\n");
 }
 
