@@ -99,6 +99,7 @@ void trace_estimates(const struct trace *trace, struct trace_estimates *estimate
 					      .span_ticks = trace->span,
 					      .late_count = trace->late.count,
 					      .surplus_ticks = trace->weights ? trace->weights->surplus : 0,
+					      .surplus_off_ticks = trace->weights ? trace->weights->surplus_off : 0,
 					      .rare_pieces = trace->weights ? trace->weights->rare_pieces : 0};
 	for (uint32_t i = 0; i < trace->late.count; i++) {
 		const struct calltap_file_late *row = TABLE_ITEM(trace->late, struct calltap_file_late, i);

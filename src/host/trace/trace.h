@@ -176,7 +176,8 @@ struct trace_estimates {
 	 * reading of the clock.  The trace's first cursor finds it.
 	 */
 	double surplus_ticks;
-	uint64_t rare_pieces; /* measured pieces far longer than most of their function; found with it */
+	double surplus_off_ticks; /* what functions show that it differs between them; 0: they show nothing */
+	uint64_t rare_pieces;	  /* measured pieces far longer than most of their function; found with it */
 };
 void trace_estimates(const struct trace *trace, struct trace_estimates *estimates);
 uint64_t trace_start_ticks(const struct trace *trace);		       /* of the first event or sample */

@@ -13,6 +13,12 @@
 #define PAIRS_KEPT 8192
 #define LEAST_LEFT 8 /* of a weight at least one part in so many is left */
 
+#define LENGTHS_KEPT  64 /* of a function's pieces of one sort, the last ones */
+#define LENGTHS_LEAST 12 /* fewer say nothing */
+#define LENGTHS_USUAL 10 /* times the middle one: longer pieces are rare */
+#define DENSE_BEFORE  16 /* pieces in a row that were measured: from then on the CPU has foreseen what recorders do */
+#define SPARSE_BEHIND 16 /* pieces that were not measured: the CPU has not foreseen that this one is */
+
 /* A thread at its last event. */
 struct running {
 	uint64_t began;	       /* the time of the last record that has one */
@@ -34,9 +40,19 @@ struct octave {
 	double weighted;   /* ticks, each piece's times its weight */
 };
 
+/* Is a measured piece among others that are, or among ones that are not? */
+enum density { DENSE, SPARSE, DENSITIES };
+
+struct lengths {
+	uint32_t seen;
+	float ticks[LENGTHS_KEPT];
+};
+
 /* A function's pieces by their lengths, and the last one, of which is not known yet how many it stands for. */
 struct pieces {
 	struct octave octaves[OCTAVES];
+	struct lengths lengths[DENSITIES];
+	uint32_t in_a_row;   /* measured ones, up to the last one */
 	uint64_t last_ticks; /* 0: there is none yet */
 	double last_weight;  /* from what lies before it */
 };
@@ -144,6 +160,15 @@ static void add_piece(struct pieces *pieces, uint64_t ticks, uint32_t *untimed)
 	*untimed = 0;
 }
 
+static void keep_length(struct pieces *pieces, uint64_t ticks, uint32_t untimed)
+{
+	struct lengths *lengths = &pieces->lengths[untimed ? SPARSE : DENSE];
+
+	pieces->in_a_row = untimed ? 0 : pieces->in_a_row + 1;
+	if (pieces->in_a_row > DENSE_BEFORE || untimed >= SPARSE_BEHIND)
+		lengths->ticks[lengths->seen++ % LENGTHS_KEPT] = (float)ticks;
+}
+
 /* The event ends a piece of the innermost function.  0 or -ENOMEM. */
 static int note_piece(struct weighing *weighing, const struct running *running, const struct trace_event *event)
 {
@@ -159,6 +184,7 @@ static int note_piece(struct weighing *weighing, const struct running *running, 
 		*pieces = calloc(1, sizeof(**pieces));
 	if (!*pieces)
 		return -ENOMEM;
+	keep_length(*pieces, ticks, weighing->untimed[function]);
 	add_piece(*pieces, ticks, &weighing->untimed[function]);
 	return 0;
 }
@@ -488,6 +514,48 @@ static double usual_surplus(struct brief_run *runs, uint32_t count)
 	return count ? runs[count / 2].surplus : 0;
 }
 
+static int compare_lengths(const void *left, const void *right)
+{
+	const float *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* The mean of the usual ones.  They are put in order. */
+static double usual_length(struct lengths *lengths)
+{
+	const uint32_t count = lengths->seen < LENGTHS_KEPT ? lengths->seen : LENGTHS_KEPT;
+	double sum = 0;
+	uint32_t usual = 0;
+
+	qsort(lengths->ticks, count, sizeof(*lengths->ticks), compare_lengths);
+	while (usual < count && lengths->ticks[usual] <= LENGTHS_USUAL * lengths->ticks[count / 2])
+		sum += lengths->ticks[usual++];
+	return sum / usual;
+}
+
+/*
+ * What the surplus of a function's pieces may differ from that of all.  A function of which all calls had times once
+ * shows its own: there the CPU foresees what recorders do, and among calls without times it does not.  The runs do not
+ * tell functions' surpluses apart, for in most the pieces of callers and callees take turns.
+ */
+static double surplus_off(const struct weighing *weighing, double surplus)
+{
+	double least = INFINITY, most = -INFINITY;
+
+	for (uint32_t i = 0; i <= weighing->functions; i++) {
+		struct lengths *of = weighing->pieces[i] ? weighing->pieces[i]->lengths : NULL;
+		double shown;
+
+		if (!of || of[DENSE].seen < LENGTHS_LEAST || of[SPARSE].seen < LENGTHS_LEAST)
+			continue;
+		shown = usual_length(&of[SPARSE]) - usual_length(&of[DENSE]);
+		least = fmin(least, shown);
+		most = fmax(most, shown);
+	}
+	return most > least ? fmin((most - least) / 2, surplus) : 0;
+}
+
 /*
  * A piece between two times is longer than one between brief records: clocks are read, and by code that the CPU has not
  * foreseen.  That is about as much for each piece, long or short.  How much it is the runs tell, by their length.
@@ -516,6 +584,7 @@ static void take_off_surplus(const struct weighing *weighing, struct weights *we
 	}
 	surplus = fmax(usual_surplus(weighing->runs, count), 0);
 	weights->surplus = surplus;
+	weights->surplus_off = surplus_off(weighing, surplus);
 	for (uint32_t i = 0; i <= weighing->functions; i++)
 		if (weights->ticks[i] > 0)
 			weights->ticks[i] = fmax(weights->ticks[i] - surplus, weights->ticks[i] / LEAST_LEFT);

@@ -15,6 +15,7 @@ struct weights {
 	struct record_weights table;
 	double *ticks, *rare; /* of the table; for free() */
 	double surplus;	      /* ticks that a piece between two times is longer than one between brief records */
+	double surplus_off;   /* and by so many ticks functions show that it differs between them */
 	uint64_t rare_pieces; /* so many pieces are in `rare` */
 };
 

@@ -52,8 +52,9 @@ struct answer {
 	bool any;     /* some durations fit */
 };
 
-#define CELL_BITS 47 /* of a double, below those that tell its cell: 32 cells have durations up to twice as long */
-#define RANKS	  64
+#define SURPLUS_ALIKE 8	 /* what clock reads take is alike in all functions but for one part in so many */
+#define CELL_BITS     47 /* of a double, below those that tell its cell: 32 cells have durations up to twice as long */
+#define RANKS	      64
 
 /* The function's calls as they come. */
 struct coming {
@@ -69,6 +70,7 @@ struct known {
 	double sum, squares;	/* of these durations, which the histogram has to 1/64, and of the halves' squares */
 	double worth;		/* of each half call: so many calls with an exact duration */
 	double surplus_ns;	/* what clock reads are of each */
+	double surplus_off_ns;	/* and what functions show that it differs between them */
 	double per_exact;	/* estimated calls by exact durations */
 	double rough;		/* what part of a duration the weights that share it out may be off */
 	uint64_t untimed;	/* estimated calls */
@@ -88,8 +90,6 @@ struct known {
 
 #define LEAST_LEFT 8	/* of a duration at least one part in so many is left without what clock reads take */
 #define FAINT	   1e-9 /* a part of all that differences of sums do not tell from nothing */
-
-#define SURPLUS_ALIKE 8 /* what clock reads take is alike in all functions but for one part in so many */
 
 #define SEEN 64 /* functions of a run that are told apart by their numbers' lowest bits */
 
@@ -371,6 +371,7 @@ int estimates_create(struct estimates **out, const struct trace *trace, const st
 	trace_estimates(trace, &known);
 	for (uint32_t i = 0; !err && i < estimates->count; i++) {
 		estimates->functions[i].surplus_ns = known.surplus_ticks / estimates->ticks_per_ns;
+		estimates->functions[i].surplus_off_ns = known.surplus_off_ticks / estimates->ticks_per_ns;
 		err = settle_function(&estimates->functions[i]);
 		settle_runs(&estimates->functions[i], known.rare_pieces);
 	}
@@ -640,7 +641,7 @@ static bool mean_that_fits(struct known *known, struct estimate *estimate)
 	estimate->other_ns = larger(answer->mean - known->surplus_ns, answer->mean / LEAST_LEFT);
 	estimate->other_ns = smaller(larger(estimate->other_ns, fit->at[0]), fit->at[3]);
 	estimate->spread_ns = answer->spread;
-	estimate->doubt_ns = answer->doubt;
+	estimate->doubt_ns = answer->doubt + known->surplus_off_ns;
 	drawn = draw(known, estimate->ns);
 	estimate->said_ns = estimate_whole(duration_at(known, known->rank * answer->of[0]) + 0.5);
 	estimate->drawn_ns = estimate_whole(smaller(larger(drawn, fit->at[0]), fit->at[3]) + 0.5);
@@ -653,7 +654,7 @@ static double loose_of(const struct estimates *estimates, const struct known *kn
 {
 	if (!are_runs_known(closed))
 		return estimate->doubt_ns + fabs(estimate->other_ns - estimate->ns);
-	return known->surplus_ns / SURPLUS_ALIKE + estimate->ns * known->rough +
+	return larger(known->surplus_ns / SURPLUS_ALIKE, known->surplus_off_ns) + estimate->ns * known->rough +
 	       given_to(closed) * known->doubt / estimates->ticks_per_ns;
 }
 
