@@ -147,7 +147,7 @@ static void summarize_detach(const struct record_attached *told, const char *whi
 		fprintf(stderr, "%sdetached, its threads were stopped for %.2f ms%s%s%s\n", which,
 			(double)told->detach_stop_ns / 1e6, told->text.verified ? "; all " : "",
 			told->text.verified ? sizetext(told->text.verified, size) : "",
-			told->text.verified ? " of its text are as in its files" : "");
+			told->text.verified ? " of text in what was patched are as in their files" : "");
 }
 
 static void summarize_all(const struct recording *recording, const struct record_result *result)

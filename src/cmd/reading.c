@@ -39,6 +39,11 @@ int reading_option(struct reading *reading, int option, char **argv)
 		reading->input = optarg;
 		return 0;
 	case OPTION_FUNCTION:
+		if (filter->function)
+			return calltap_diag_set(&reading->diag, -EINVAL,
+						"-f is given twice, '%s' and '%s': give one, or -l "
+						"for each",
+						filter->function, optarg);
 		filter->function = optarg;
 		return 0;
 	case OPTION_TRACE:

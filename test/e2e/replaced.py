@@ -83,7 +83,7 @@ def attached(*changes):
                 tool.records(400)
                 tool.detach()
                 said = tool.said()
-            expect(re.search(r"all .* of its text are as in its files", said), f"how it was let go of: {said!r}")
+            expect(re.search(r"all .* of text in what was patched are as in their files", said), f"how it was let go of: {said!r}")
             expect(REMEDY[0] not in said, f"it said {said!r}")
             program.end()
             whole(case, program.program)

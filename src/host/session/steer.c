@@ -528,8 +528,8 @@ static void tell_let_go(const struct let_go *all, uint64_t longest_stop_ns, char
 	snprintf(which, sizeof(which), all->count > 1 ? "%d processes: the text of each" : "process %d: its text",
 		 all->count > 1 ? (int)all->count : (int)all->pid); // NOLINT(clang-diagnostic-format-nonliteral)
 	snprintf(text, size,
-		 "detached from %s %s (%llu bytes of text compared, %llu differ); %s stopped for %.2f ms%s, and never "
-		 "for longer than %.2f ms at a time",
+		 "detached from %s %s (%llu bytes of text compared, %llu differ); %s stopped for %.2f ms%s now, and "
+		 "since the attach never for longer than %.2f ms at a time",
 		 which,
 		 all->differing	 ? "DIFFERS from its files"
 		 : all->verified ? "is what its files say"
