@@ -287,7 +287,7 @@ void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct callta
 	int ret = map_plan(&memory, plan, fd);
 
 	agent_plan_refuse(plan, ret ? ret : -EINVAL, done);
-	if (ret)
+	if (!memory.sites)
 		return;
 	agent_plan_begin(plan);
 	if (plan_is_sane(plan, memory.sites, (const struct calltap_site *)memory.rest, &gone)) {

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from harness import expect
+from harness import expect, until
 from watch import Terminal, sees, watched
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "flow"))
@@ -60,6 +60,11 @@ def printed(case, *arguments):
     return {line.split()[-1]: line for line in outcome.stdout.splitlines() if line.strip()}
 
 
+def has_rows(walk, names, what):
+    """The terminal may show the first lines of a screen before the last ones."""
+    until(f"the rows {what}, {names}", lambda: [line.split()[-1] for line in walk.lines() if line.strip()] == names)
+
+
 def table_is_the_report(case):
     """The table has the figures of `report`, in each order; and the filter and the search find their rows."""
     recorded(case)
@@ -77,11 +82,10 @@ def table_is_the_report(case):
             walk.type("s")
             title = "Function" if column == "name" else column if column[0] == "p" else column.capitalize()
             walk.sees(f"functions, by {title}\\b")
-            got = [line.split()[-1] for line in walk.lines() if line.strip()]
-            expect(got == want, f"by {column}: {got} is not {want}")
+            has_rows(walk, want, f"by {column}")
         walk.type("R")
         walk.sees("least first")
-        expect([line.split()[-1] for line in walk.lines() if line.strip()] == want[::-1], "the other way around")
+        has_rows(walk, want[::-1], "the other way around")
         walk.type("&", "do", "Enter")
         walk.sees("1 of 6 functions matching do")
         walk.type("Escape")
