@@ -133,23 +133,16 @@ static int run_export(struct reading *reading, struct export *export)
 	return output_finish_public(&export->file, err ? err : flushed, &reading->diag);
 }
 
-/* Where the format has no place for it. */
+/* The user is told on standard error what a format of sums has no place for. */
 static void say_lost(const struct reading *reading, const struct export *export)
 {
-	uint64_t lost = 0;
-	bool overwritten = false;
+	const struct view_losses losses = view_filter_losses(&reading->filter, reading->trace);
 
-	for (uint32_t i = 0; i < trace_thread_count(reading->trace); i++) {
-		if (!view_filter_has_thread(&reading->filter, reading->trace, i))
-			continue;
-		lost += trace_thread(reading->trace, i)->lost;
-		overwritten |= trace_thread(reading->trace, i)->history_ticks != 0;
-	}
-	if (lost)
+	if (losses.records)
 		fprintf(stderr, "calltap: %s: %llu %s lost, of which '%s' has no word: its counts are too low\n",
-			trace_path(reading->trace), (unsigned long long)lost,
-			counted(lost, "record was", "records were"), export->format->name);
-	if (overwritten)
+			trace_path(reading->trace), (unsigned long long)losses.records,
+			counted(losses.records, "record was", "records were"), export->format->name);
+	if (losses.overwritten)
 		fprintf(stderr,
 			"calltap: %s: older records were overwritten, of which '%s' has no word: its counts are "
 			"too low\n",

@@ -44,7 +44,7 @@ TRACED static void outer(long n)
 		middle(n);
 }
 
-/* So that the calls of a round are more than a sub-buffer holds, and losses begin and end at any depth. */
+/* The calls of one recursion are more than a sub-buffer holds: so losses begin and end at any depth of it. */
 TRACED static void down(long n)
 {
 	for (int i = 0; i < CALLS; i++)

@@ -165,17 +165,15 @@ static void sort_call(void *ctx, struct walk *walk, const struct call_closed *cl
 	walk->error = err ? err : walk->error;
 }
 
-static void add_loss(void *ctx, struct walk *walk, const struct trace_event *event)
+static void add_wait(void *ctx, struct walk *walk, const struct trace_event *event)
 {
 	struct slow *slow = ((struct passes *)ctx)->slow;
 
-	if (event->kind == CALLTAP_REC_LOST)
-		slow->lost += event->extra;
 	if (event->kind == CALLTAP_REC_WAIT)
 		slow->wait_ns += trace_duration_ns(walk->trace, event->extra);
 }
 
-static const struct walk_ops sorting = {.on_push = push_call, .on_close = sort_call, .on_event = add_loss};
+static const struct walk_ops sorting = {.on_push = push_call, .on_close = sort_call, .on_event = add_wait};
 
 /* The trees.  A frame from outside of the function has user 0, as every frame above it. */
 static void push_node(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
@@ -318,6 +316,7 @@ static int run_pass(struct passes *passes, const struct walk_ops *ops, const str
 
 	passes->calls = 0;
 	err = walk_run(&walk, slow->trace, filter, ops, passes, diag);
+	slow->lost = walk.lost;
 	slow->damages = walk.damages;
 	slow->damage = walk.damage;
 	return err;

@@ -93,7 +93,7 @@ static int thread_of(struct drainer *drainer, struct share *share, struct ring_r
 			ret = threads_add(instance, share->target, head->tid, head->ticks, &index);
 		if (ret)
 			return ret;
-		/* Who has taken the ring over has found that its owner had ended. */
+		/* A thread takes a ring over only when the kernel says that the ring's owner has ended. */
 		if (reader->thread != UINT32_MAX && !(head->owner & CALLTAP_OWNER_MOVED))
 			thread_ended(&instance->threads[reader->thread]);
 		reader->thread = index;

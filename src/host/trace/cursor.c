@@ -212,7 +212,10 @@ static int note_brief(struct trace_cursor *cursor, struct stream *stream)
 	return weighing_note_brief(cursor->weighing, stream->thread, passed.heads, passed.count);
 }
 
-/* What the thread lost at its end, and how long it waited, has no record behind it: its row alone tells of that. */
+/*
+ * Make the last events of a stream.  A thread tells of its losses and waits in front of its next record.  Behind its
+ * last record it could not: the sums in the thread's row of the file have these, too.
+ */
 static bool take_last_loss(struct stream *stream, struct trace_event *event)
 {
 	struct record record = {.ticks = stream->last_ticks, .extra = stream->untold_wait, .kind = CALLTAP_REC_WAIT};
@@ -232,7 +235,7 @@ static bool take_last_loss(struct stream *stream, struct trace_event *event)
 	return true;
 }
 
-/* What LOST and WAIT events tell of needs not be told at the end. */
+/* A LOST or WAIT record was read: the events at the stream's end are to tell of so much less. */
 static void note_told(struct stream *stream, const struct record *record)
 {
 	uint64_t *untold = record->kind == CALLTAP_REC_LOST ? &stream->untold : &stream->untold_wait;

@@ -535,9 +535,10 @@ static double usual_length(struct lengths *lengths)
 }
 
 /*
- * What the surplus of a function's pieces may differ from that of all.  A function of which all calls had times once
- * shows its own: there the CPU foresees what recorders do, and among calls without times it does not.  The runs do not
- * tell functions' surpluses apart, for in most the pieces of callers and callees take turns.
+ * The doubt about the surplus, in ticks: it differs between functions, and the same is taken off the pieces of all.  A
+ * function of which all calls had times once shows its own: there the CPU foresees what recorders do, and among calls
+ * without times it does not.  The runs do not tell functions' surpluses apart, for in most the pieces of callers and
+ * callees take turns.
  */
 static double surplus_off(const struct weighing *weighing, double surplus)
 {

@@ -262,13 +262,10 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 	}
 }
 
-/* What makes counts too low, or times too long. */
-static void add_loss(void *ctx, struct walk *walk, const struct trace_event *event)
+static void add_wait(void *ctx, struct walk *walk, const struct trace_event *event)
 {
 	struct counter *counter = ctx;
 
-	if (event->kind == CALLTAP_REC_LOST)
-		counter->report->lost += event->extra;
 	if (event->kind == CALLTAP_REC_WAIT)
 		counter->report->wait_ns += trace_duration_ns(walk->trace, event->extra);
 }
@@ -277,7 +274,7 @@ static void add_event(void *ctx, struct walk *walk, const struct trace_event *ev
 {
 	struct counter *counter = ctx;
 
-	add_loss(ctx, walk, event);
+	add_wait(ctx, walk, event);
 	if (event->kind != CALLTAP_REC_CALL)
 		return;
 	counter->rows[key_of(counter, event->thread, event->id)].calls++;
@@ -371,7 +368,7 @@ static void add_valued(void *ctx, struct walk *walk, const struct call_closed *c
 }
 
 static const struct walk_ops valuing = {
-	.cuts = true, .on_message = take_value, .on_pop = drop_value, .on_close = add_valued, .on_event = add_loss};
+	.cuts = true, .on_message = take_value, .on_pop = drop_value, .on_close = add_valued, .on_event = add_wait};
 
 uint64_t report_value(const struct report_row *row, enum report_column column)
 {
@@ -609,14 +606,9 @@ static uint32_t key_count(const struct trace *trace, enum report_by by)
  */
 static void count_untold(struct report *report, const struct view_filter *filter)
 {
-	uint64_t lost = 0;
+	const uint64_t lost = view_filter_losses(filter, report->trace).records;
 
-	if (filter->from_ns || filter->to_ns != UINT64_MAX)
-		return;
-	for (uint32_t i = 0; i < trace_thread_count(report->trace); i++)
-		if (view_filter_has_thread(filter, report->trace, i))
-			lost += trace_thread(report->trace, i)->lost;
-	if (lost > report->lost)
+	if (!filter->from_ns && filter->to_ns == UINT64_MAX && lost > report->lost)
 		report->lost = lost;
 }
 
@@ -660,6 +652,7 @@ int report_run(struct report *report, const struct trace *trace, const struct vi
 	active_clear(&counter.active);
 	estimates_destroy(counter.estimates);
 	kept = keep_called(report, &counter, options->sort);
+	report->lost = walk.lost;
 	count_untold(report, filter);
 	report->timed = counter.calls_timed || !counter.calls_untimed;
 	report->gap_ns = trace_duration_ns(trace, walk.gap_ticks);

@@ -471,6 +471,19 @@ static int open_cursor(struct trace_cursor **cursor, struct walk *walk, struct t
 	return err;
 }
 
+struct view_losses view_filter_losses(const struct view_filter *filter, const struct trace *trace)
+{
+	struct view_losses losses = {0};
+
+	for (uint32_t i = 0; i < trace_thread_count(trace); i++) {
+		if (!view_filter_has_thread(filter, trace, i))
+			continue;
+		losses.records += trace_thread(trace, i)->lost;
+		losses.overwritten |= trace_thread(trace, i)->history_ticks != 0;
+	}
+	return losses;
+}
+
 uint64_t view_filter_records(const struct view_filter *filter, const struct trace *trace)
 {
 	uint64_t records = 0;

@@ -63,7 +63,7 @@ struct walk_ops {
 			   const struct walk_message *message);
 };
 
-/* What verbs say of walk.gap_ticks: a format, of a time as text. */
+/* The line below a table that tells of walk.gap_ticks: a format of out_format(), with the time as text (timetext()). */
 #define VIEW_GAPS "time without records: %s (they were lost, or overwritten; it is in no call's Self)\n"
 
 struct walk {
@@ -126,6 +126,12 @@ bool walk_wants(const struct walk *walk, uint32_t function);
 bool view_filter_has_thread(const struct view_filter *filter, const struct trace *trace, uint32_t index);
 /* The same threads and chosen functions with all of their calls, whatever else the filter leaves out; `to_ns` stays. */
 struct view_filter view_filter_whole(const struct view_filter *filter);
+/* What the trace's rows of these threads tell of losses, of the whole trace. */
+struct view_losses {
+	uint64_t records;
+	bool overwritten; /* a flight recorder's older records */
+};
+struct view_losses view_filter_losses(const struct view_filter *filter, const struct trace *trace);
 /* The records of these threads. */
 uint64_t view_filter_records(const struct view_filter *filter, const struct trace *trace);
 /* "returned", "unwound", ...: the word for how a call ended. */

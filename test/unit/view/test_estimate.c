@@ -22,7 +22,8 @@ struct program {
 	uint32_t calls, period, usual_ns, long_ns;
 	bool random, nested;
 	double worth; /* the interval is no wider than so much of the total, in the middle */
-	/* What the recorder needs to find out that a call is to have its times, before it reads the clock. */
+	/* The time that the recorder of an entry needs, before it reads the clock, to find that the call is a sample.
+	 */
 	uint32_t detour_ns;
 };
 
