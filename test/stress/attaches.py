@@ -246,7 +246,7 @@ def checked_session(arguments, victim, folder):
         if done.returncode in (1, 2) and STAYS.search(done.stdout):
             done = last_session(arguments, victim, folder)
     expect(done.returncode == 0, f"the last attach: {done.returncode}, {done.stdout[-800:]!r}")
-    expect("of its text are as in its files" in done.stdout, f"the last attach: {done.stdout[-800:]!r}")
+    expect("of text in what was patched are as in their files" in done.stdout, f"the last attach: {done.stdout[-800:]!r}")
     same_text(victim)
     return done.stdout
 
