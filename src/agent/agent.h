@@ -133,7 +133,7 @@ enum agent_leave {
 
 /* A jump that makes the loader tell the agent of changes, and the bytes that it replaced. */
 struct agent_dlhook {
-	uint64_t at;
+	uint64_t at; /* 0 = none: the place is free */
 	uint8_t old[ARCH_HOOK_BYTES];
 };
 

@@ -374,10 +374,29 @@ static bool is_in_reach(uint64_t place)
 	return place - (uint64_t)agent_debug_state + ARCH_HOOK_REACH < 2 * ARCH_HOOK_REACH;
 }
 
+/*
+ * A place in the list, in which the hook stands before its bytes are written, and until they are restored: program
+ * threads may fork at any moment, and the child knows its hooks by the list alone.
+ */
+static struct agent_dlhook *note_hook(uint64_t place)
+{
+	struct agent_dlhook *made = agent.dlhooks;
+
+	while (made < agent.dlhooks + agent.dlhook_count && made->at)
+		made++;
+	if (made == agent.dlhooks + CALLTAP_HOOKS_MAX)
+		return NULL;
+	memcpy(made->old, (const void *)place, sizeof(made->old));
+	__atomic_store_n(&made->at, place, __ATOMIC_RELEASE);
+	if (made == agent.dlhooks + agent.dlhook_count)
+		__atomic_store_n(&agent.dlhook_count, agent.dlhook_count + 1, __ATOMIC_RELEASE);
+	return made;
+}
+
 /* Called before any other thread runs, or while all are stopped and none is at the place. */
 static int hook(uint64_t place)
 {
-	struct agent_dlhook *made = &agent.dlhooks[agent.dlhook_count];
+	struct agent_dlhook *made;
 	uint8_t code[ARCH_HOOK_BYTES];
 	int ret;
 
@@ -385,13 +404,13 @@ static int hook(uint64_t place)
 	for (uint32_t i = 0; i < agent.dlhook_count; i++)
 		if (agent.dlhooks[i].at == place)
 			return 0;
-	if (agent.dlhook_count == CALLTAP_HOOKS_MAX)
+	made = note_hook(place);
+	if (!made)
 		return -ENOSPC;
-	made->at = place;
-	memcpy(made->old, (const void *)place, sizeof(made->old));
 	arch_jump_make(code, place, (uint64_t)agent_debug_state);
 	ret = patch_poke_fresh(&agent.poker, place, code, sizeof(code));
-	agent.dlhook_count += !ret;
+	if (ret)
+		__atomic_store_n(&made->at, 0, __ATOMIC_RELEASE);
 	return ret;
 }
 
@@ -413,12 +432,17 @@ void agent_dlhook_install(void)
 
 void agent_dlhook_remove(void)
 {
-	uint32_t count = agent.dlhook_count;
+	bool stays = false;
 
-	agent.dlhook_count = 0;
 	agent.dlhook_tried = 0;
-	for (unsigned i = 0; i < count; i++)
-		if (patch_hook_restore(&agent.poker, agent.dlhooks[i].at, (uint64_t)agent_debug_state,
-				       agent.dlhooks[i].old))
-			agent.dlhooks[agent.dlhook_count++] = agent.dlhooks[i]; /* the hook stays, and does nothing */
+	for (uint32_t i = 0; i < agent.dlhook_count; i++) {
+		struct agent_dlhook *made = &agent.dlhooks[i];
+
+		if (made->at && patch_hook_restore(&agent.poker, made->at, (uint64_t)agent_debug_state, made->old))
+			stays = true; /* the hook does nothing */
+		else
+			__atomic_store_n(&made->at, 0, __ATOMIC_RELEASE); /* after its bytes: see note_hook() */
+	}
+	if (!stays)
+		__atomic_store_n(&agent.dlhook_count, 0, __ATOMIC_RELEASE);
 }

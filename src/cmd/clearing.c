@@ -87,13 +87,19 @@ int clearing_refuse(pid_t pid, struct calltap_diag *diag)
 				(int)pid, (int)pid);
 }
 
-/* Print what was done.  whose: what has left that; NULL: nothing is printed. */
-static void tell(const struct record_attached *told, const char *whose)
+/* Print what was done.  whose: what has left that; NULL: only text that differs still is told, as an error. */
+static int tell(const struct record_attached *told, const char *whose, struct calltap_diag *diag)
 {
 	char size[TIMETEXT_MAX];
 
+	if (!whose && told->text.differing)
+		return calltap_diag_set(
+			diag, -ETXTBSY, "%llu %s from its files, the first at offset 0x%llx of %s",
+			(unsigned long long)told->text.differing,
+			counted(told->text.differing, "byte of its text differs", "bytes of its text differ"),
+			(unsigned long long)told->text.first, told->text.first_in);
 	if (!whose)
-		return;
+		return 0;
 	printf("what %s had left in process %d is taken away", whose, (int)told->pid);
 	if (told->detach_stop_ns)
 		printf(", its threads were stopped for %.2f ms", (double)told->detach_stop_ns / 1e6);
@@ -104,6 +110,7 @@ static void tell(const struct record_attached *told, const char *whose)
 		       (unsigned long long)told->text.first, told->text.first_in);
 	else
 		printf("; all %s of its text are as in its files\n", sizetext(told->text.verified, size));
+	return 0;
 }
 
 static int clear(pid_t pid, char **argv, const char *whose, struct calltap_diag *diag)
@@ -139,7 +146,7 @@ static int clear(pid_t pid, char **argv, const char *whose, struct calltap_diag 
 				       "process %d is not traced by you, and no calltap has left anything in it",
 				       (int)pid);
 	else if (!ret)
-		tell(result.attached, whose);
+		ret = tell(result.attached, whose, diag);
 	options->command = NULL;
 	record_result_clear(&result);
 	recording_clear(&recording);
@@ -168,7 +175,11 @@ static int clear_other(pid_t pid, char **argv, const char *whose, struct calltap
 	if (attach_slack_has(pid))
 		attach_slack_clean(pid);
 	ret = attach_has_agent(pid) ? clear(pid, argv, whose, diag) : 0;
-	return ret == -ESRCH || !attach_has_agent(pid) ? 0 : ret;
+	if (ret == -ESRCH || !attach_has_agent(pid))
+		ret = 0;
+	if (!ret && attach_slack_has(pid))
+		ret = calltap_diag_set(diag, -EAGAIN, "a thread may come back to the code that a borrowed thread ran");
+	return ret;
 }
 
 static void note_left(struct left *left, pid_t pid, const struct calltap_diag *why)
@@ -206,19 +217,21 @@ static uint32_t clear_found(const struct record_silent *silent, char **argv, con
 }
 
 /*
- * Clear all that looks find.  Some may fork meanwhile, so there is another look after each that was of use.  One that
- * cannot be cleared may go on forking.  Returns how many were cleared.
+ * Clear all that looks find.  Some may fork meanwhile, so there is another look after each that was of use; what one
+ * finds that comes too late is told.  One that cannot be cleared may go on forking.  Returns how many were cleared.
  */
 static uint32_t clear_all(struct record_silent *silent, char **argv, const char *whose, struct left *left)
 {
-	const int64_t until = now_ms() + CHILDREN_MS;
+	int64_t until = whose ? INT64_MAX : now_ms() + CHILDREN_MS;
 	uint32_t cleared, sum = 0;
 
 	do {
 		record_silent_look(silent);
-		cleared = clear_found(silent, argv, whose, whose ? INT64_MAX : until, left);
+		cleared = clear_found(silent, argv, whose, until, left);
+		if (until == INT64_MAX)
+			until = now_ms() + CHILDREN_MS;
 		sum += cleared;
-	} while (cleared && now_ms() < until);
+	} while (cleared);
 	return sum;
 }
 
@@ -249,8 +262,7 @@ static int clear_one(pid_t pid, char **argv, const char *whose, struct calltap_d
 	if (ret != -ESRCH || !code || attach_slack_has(pid))
 		return ret;
 	told.text = compare_text(pid, NULL, NULL);
-	tell(&told, whose);
-	return 0;
+	return tell(&told, whose, diag);
 }
 
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)

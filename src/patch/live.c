@@ -351,15 +351,33 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 	}
 }
 
+/*
+ * The steps that were taken from the jump to the function's own bytes: a forked child has the text as its parent's
+ * control thread had it then.  code: the bytes after them.  count + 1: other bytes are there.
+ */
+static unsigned hook_steps_taken(const struct patch_poker *poker, const struct patch_piece *piece,
+				 const struct arch_write *writes, unsigned count, uint8_t code[ARCH_HOOK_BYTES])
+{
+	unsigned taken = 0;
+
+	arch_jump_make(code, piece->address, piece->target);
+	while (taken <= count && !patch_piece_is(poker, piece, code)) {
+		if (taken < count)
+			put(code, &writes[taken]);
+		taken++;
+	}
+	return taken;
+}
+
 int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t target, const uint8_t *old)
 {
 	struct patch_piece piece = {.address = address, .target = target, .old = old, .length = ARCH_HOOK_BYTES};
 	struct arch_write writes[ARCH_STEPS_MAX];
 	unsigned count = arch_hook_restore(writes, address, old);
 	uint8_t code[ARCH_HOOK_BYTES];
+	unsigned step = hook_steps_taken(poker, &piece, writes, count, code);
 
-	arch_jump_make(code, address, target);
-	for (unsigned step = 0; step < count; step++) {
+	for (; step < count; step++) {
 		int ret =
 			patch_piece_is(poker, &piece, code) ? patch_piece_write(poker, &piece, &writes[step]) : -EINVAL;
 
@@ -369,5 +387,7 @@ int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t tar
 			return ret;
 		put(code, &writes[step]);
 	}
+	if (step > count)
+		return -EINVAL;
 	return count ? 0 : -ENOTSUP;
 }

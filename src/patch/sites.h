@@ -165,8 +165,8 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region *region,
 			 const struct calltap_site *site);
 /*
- * Restore a jump that was written at a place of arch_hook_places(); no pages are involved. -EINVAL: other bytes are
- * there.
+ * Restore a jump that was written at a place of arch_hook_places(), or what is left to do after some steps of that; no
+ * pages are involved. -EINVAL: other bytes are there.
  */
 int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t target, const uint8_t *old)
 	__attribute__((warn_unused_result));

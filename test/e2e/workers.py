@@ -66,7 +66,7 @@ def released(*options, calls):
                 expect(any(map(remains, workers)), "no worker has anything that could be left")
                 tool.detach(signal.SIGTERM)
                 said = tool.said()
-            expect("keeps" not in said and "are not the file's" not in said, f"it said {said!r}")
+            expect("keeps" not in said and "differ" not in said, f"it said {said!r}")
             for worker in workers:
                 is_clean(worker)
         called = len({thread.process for thread in case.trace().threads.values()})
@@ -120,7 +120,7 @@ def storms(case):
                 tool.ended()
                 said = tool.said()
             late = "(there was no time for it); 'calltap detach PID' tries again:" in said  # on a very busy machine
-            expect((late or "keep" not in said) and "are not the file's" not in said, f"it said {said!r}")
+            expect((late or "keep" not in said) and "differ" not in said, f"it said {said!r}")
             for worker in of_group(program.pid) if late else ():
                 case.run([case.tool, "detach", str(worker)])
             for worker in of_group(program.pid):

@@ -496,6 +496,8 @@ static int end_report(struct session *session, struct target *target, const stru
 	int ret = plan_report(session, target);
 
 	target->report.told = *end;
+	if (end->hooks[0])
+		target->attach.hook_at = end->hooks[0];
 	session->dlopen_missed |= (end->flags & CALLTAP_OBJECTS_NO_DLHOOK) != 0;
 	forget_report(target);
 	if (ret)

@@ -76,6 +76,7 @@ struct attached {
 	bool applied;		  /* the sites are written; objects that come later are held in dlopen */
 	bool released;		  /* the agent has let go of everything */
 	bool heads_are_own;	  /* heads have their own bytes again */
+	uint64_t hook_at;	  /* a place of the loader that has a hook; 0 = none */
 	bool littered;		  /* the code that brought the agent in is still in the target */
 	uint32_t given_up_before; /* result.stops_given_up when the present stop of all threads began */
 	uint64_t spare_until_ns;  /* until then its stops wait for a moment without a transfer */

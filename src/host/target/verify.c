@@ -3,6 +3,7 @@
  * of (attached_release.c, session/attachees.c).  Context: host, under the session's lock.
  */
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <host/compare.h>
 #include <host/proc.h>
@@ -12,6 +13,7 @@
 struct files {
 	const struct session *session;
 	const struct target *target;
+	struct map hooked; /* of the loader, where the agent's hook was; no inode = none is known */
 };
 
 /* Has the image sites, or an addition to it? */
@@ -24,6 +26,22 @@ static bool has_sites(const struct session *session, const struct image *image)
 	return image->site_count || addition;
 }
 
+/* The mapping of the loader that the agent had put its hook into. */
+static void find_hooked(struct files *files)
+{
+	const struct map *map;
+	struct space space;
+
+	if (!files->target->attach.hook_at || space_read(&space, proc_alive(files->target->pid)))
+		return;
+	map = space_find(&space, files->target->attach.hook_at);
+	if (map) {
+		files->hooked = *map;
+		files->hooked.path = "";
+	}
+	space_free(&space);
+}
+
 /* Only files of which something was patched. */
 static bool was_patched(const void *context, int fd)
 {
@@ -32,6 +50,9 @@ static bool was_patched(const void *context, int fd)
 
 	if (fstat(fd, &st))
 		return false;
+	if (files->hooked.inode && st.st_ino == files->hooked.inode && major(st.st_dev) == files->hooked.major &&
+	    minor(st.st_dev) == files->hooked.minor)
+		return true;
 	for (uint32_t i = 0; i < files->target->map_count; i++) {
 		const struct image *image = files->target->maps[i].image;
 
@@ -51,9 +72,11 @@ static bool is_anothers(pid_t pid)
 void verify_text(struct session *session, const struct target *target)
 {
 	struct record_attached *told = target->attachee->told;
-	const struct files files = {session, target};
-	struct compare_result result = compare_text(target->pid, session->options->clears ? NULL : was_patched, &files);
+	struct files files = {session, target, {0}};
+	struct compare_result result;
 
+	find_hooked(&files);
+	result = compare_text(target->pid, session->options->clears ? NULL : was_patched, &files);
 	if (result.differing && !told->agent_stays && is_anothers(target->pid))
 		return; /* what differs is that one's */
 	compare_add(&told->text, &result);

@@ -648,6 +648,34 @@ static void mirror_waits_for_a_thread_that_maps_it(void **state)
 	assert_int_equal(probe_context.wiped->mapping, 0);
 }
 
+/* A child that was forked in the midst of it has the text as of any step, and takes the rest. */
+static void a_hook_is_restored_from_any_step(void **state)
+{
+	static const uint8_t others[ARCH_HOOK_BYTES] = {0};
+	uint8_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct arch_write writes[ARCH_STEPS_MAX];
+	uint8_t old[ARCH_HOOK_BYTES];
+	uint64_t at = (uint64_t)page;
+	unsigned count;
+
+	assert_ptr_not_equal(page, MAP_FAILED);
+	for (size_t i = 0; i < sizeof(old); i++)
+		old[i] = (uint8_t)(0x91 + i);
+	count = arch_hook_restore(writes, at, old);
+	assert_in_range(count, 1, ARCH_STEPS_MAX);
+	for (unsigned taken = 0; taken <= count; taken++) {
+		arch_jump_make(page, at, at + PAGE / 2);
+		for (unsigned i = 0; i < taken; i++)
+			memcpy(page + writes[i].offset, writes[i].bytes, writes[i].size);
+		assert_int_equal(patch_hook_restore(&poker, at, at + PAGE / 2, old), 0);
+		assert_memory_equal(page, old, sizeof(old));
+	}
+	memcpy(page, others, sizeof(others));
+	assert_int_equal(patch_hook_restore(&poker, at, at + PAGE / 2, old), -EINVAL);
+	assert_memory_equal(page, others, sizeof(others));
+	munmap(page, PAGE);
+}
+
 static int set_up(void **state)
 {
 	patch_poker_open(&poker);
@@ -674,6 +702,7 @@ int main(void)
 		cmocka_unit_test(sites_whose_first_byte_is_the_files_are_restored),
 		cmocka_unit_test(others_code_leads_nowhere),
 		cmocka_unit_test(half_written_sites_are_taken_back),
+		cmocka_unit_test(a_hook_is_restored_from_any_step),
 		cmocka_unit_test(hopeless_regions_are_refused),
 		cmocka_unit_test(mirror_covers_a_granule),
 		cmocka_unit_test(mirror_waits_for_a_thread_that_maps_it),
