@@ -209,22 +209,49 @@ bool probe_event(struct probe_thread *thread, unsigned set, uint32_t type, const
 	       record_event(set, writer, type, words, count);
 }
 
+#define TAILS_MAX 7u /* of one frame, which are taken back with its ENTRY */
+
+/*
+ * The ENTRY of the frame that goes on as function id, if that and the TAILs of the frame are the last records; NULL:
+ * they are not.  A TAIL behind an ENTRY is always that frame's.
+ */
+static uint64_t *last_entry(const struct ring_writer *writer, uint64_t cursor, uint32_t id)
+{
+	uint64_t *at = (uint64_t *)cursor - 1;
+
+	/* The open sub-buffer must hold the records, and the cursor must not be behind its end. */
+	for (unsigned tails = 0; (uint64_t)at - writer->base < writer->span; tails++, at--) {
+		const uint64_t word = *at;
+		const unsigned kind = calltap_record_kind(word);
+
+		if (!tails && calltap_record_id(word) != id)
+			return NULL;
+		if (kind == CALLTAP_REC_ENTRY)
+			return at;
+		if (kind != CALLTAP_REC_TAIL || tails == TAILS_MAX)
+			return NULL;
+	}
+	return NULL;
+}
+
 bool probe_take_back(struct ring_writer *writer, uint32_t id, uint64_t now, uint64_t ticks)
 {
-	uint64_t cursor = writer->cursor, entry;
-	uint64_t *last = (uint64_t *)cursor - 1;
+	uint64_t cursor = writer->cursor, *entry = last_entry(writer, cursor, id), words[1 + TAILS_MAX];
+	uint32_t count = 0;
 
-	/* The open sub-buffer must hold a record, and the cursor must not be behind its end. */
-	if (cursor - sizeof(*last) - writer->base >= writer->span)
+	if (!entry || writer->time_hi != now >> 32 || (uint32_t)now - (uint32_t)*entry >= ticks)
 		return false;
-	entry = *last;
-	if (calltap_record_kind(entry) != CALLTAP_REC_ENTRY || calltap_record_id(entry) != id ||
-	    writer->time_hi != now >> 32 || (uint32_t)now - (uint32_t)entry >= ticks)
-		return false;
-	/* The slot is emptied first: between the swap and a later store a handler could have taken it. */
-	ring_put(last, 0);
-	if (arch_local_cas(&writer->cursor, cursor, cursor - sizeof(*last)))
+	/*
+	 * The places are emptied first, from the last on: between the swap and a later store a handler could have taken
+	 * them, and a TAIL never stands without its ENTRY.
+	 */
+	for (uint64_t *at = (uint64_t *)cursor - 1; at >= entry; at--) {
+		words[count++] = *at;
+		ring_put(at, 0);
+	}
+	if (arch_local_cas(&writer->cursor, cursor, (uint64_t)entry))
 		return true;
-	ring_put(last, entry);
+	while (count)
+		ring_put(entry++, words[--count]);
 	return false;
 }

@@ -281,8 +281,9 @@ static inline bool probe_put_usual(struct ring_writer *writer, enum calltap_reco
 	return slot != NULL;
 }
 /*
- * Take back the ENTRY of function id if it is the last record and the call was shorter than `ticks`.  False: the call
- * needs an EXIT.  Callees' records were taken back before; where one was not, the call is not short.
+ * Take back the ENTRY of function id if it is the last record and the call was shorter than `ticks`; or, where a tail
+ * call led to the function, its TAIL and all records of that frame, if all its calls together were shorter.  False: the
+ * call needs an EXIT.  Callees' records were taken back before; where one was not, the call is not short.
  */
 bool probe_take_back(struct ring_writer *writer, uint32_t id, uint64_t now, uint64_t ticks);
 /*

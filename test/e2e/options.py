@@ -47,6 +47,13 @@ def threshold(case):
     expect(not found & {"fib", "leaf", "many"}, f"short calls were recorded: {sorted(found)}")
 
 
+def threshold_tails(case):
+    """Calls that one frame makes, each in place of a return, are left out together."""
+    case.same_as_plain([case.program("tails.c")], ["-t", "10s"], log=False)
+    found = case.trace().called()
+    expect(not found, f"short calls were recorded: {found}")
+
+
 def function_tracer(case):
     case.same_as_plain([case.program("calls.c")], ["-p", "function"], log=False)
     trace = case.trace()
@@ -230,6 +237,7 @@ SINGLE = {
     "filter-trees-tails": trees_end("siblings.cc", "to_fails*", "handled*", "ring_a*", "past*"),
     "max-depth": depth_max,
     "threshold": threshold,
+    "threshold-tails": threshold_tails,
     "tracer-function": function_tracer,
     "tracer-nop": nop_tracer,
     "mode-block": mode("block"),

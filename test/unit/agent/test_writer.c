@@ -578,6 +578,44 @@ static void find_events(struct finding *found, const uint64_t *word, const uint6
 	}
 }
 
+static bool taken_back(uint32_t id)
+{
+	return probe_take_back(&writer, id, arch_clock(), UINT32_MAX);
+}
+
+/* One frame's ENTRY and TAILs go together; whose records are more than that, or not the last ones, keeps them all. */
+static void tails_are_taken_back_with_their_entry(void **state)
+{
+	uint64_t began, chain;
+	uint32_t id;
+
+	begin(CALLTAP_MODE_BLOCK, 8);
+	assert_true(record(1));
+	began = writer.cursor;
+	assert_true(record(2));
+	assert_true(probe_record(&thread, CALLTAP_REC_TAIL, 3, 1, 0));
+	assert_true(taken_back(3));
+	assert_int_equal(writer.cursor, began);
+	assert_int_equal(((uint64_t *)began)[0], 0);
+	assert_int_equal(((uint64_t *)began)[1], 0);
+	for (uint32_t tails = 0; tails < 9; tails++) {
+		assert_true(record(2));
+		for (id = 3; id < 3 + tails; id++)
+			assert_true(probe_record(&thread, CALLTAP_REC_TAIL, id, 1, 0));
+		chain = writer.cursor;
+		assert_false(taken_back(2 + tails + 1)); /* another function's exit */
+		assert_false(probe_take_back(&writer, 2 + tails, arch_clock(), 0));
+		assert_int_equal(writer.cursor, chain);
+		assert_int_equal(taken_back(2 + tails), tails < 8);
+		assert_int_equal(writer.cursor, tails < 8 ? began : chain);
+	}
+	/* A callee's records are in between: they, and what they are in, stay. */
+	assert_true(probe_record(&thread, CALLTAP_REC_EXIT, 9, 1, 0));
+	assert_true(probe_record(&thread, CALLTAP_REC_TAIL, 10, 1, 0));
+	assert_false(taken_back(10));
+	end();
+}
+
 /* An event is not cut by the end of its sub-buffer, whatever its size, and all of them are there. */
 static void events_stay_together(void **state)
 {
@@ -699,6 +737,7 @@ int main(void)
 		cmocka_unit_test(half_a_word_becomes_a_pad),
 		cmocka_unit_test(wiped_writer_is_left_alone),
 		cmocka_unit_test(signal_storm),
+		cmocka_unit_test(tails_are_taken_back_with_their_entry),
 		cmocka_unit_test(events_stay_together),
 		cmocka_unit_test(events_in_a_storm),
 	};
