@@ -900,6 +900,10 @@ void recording_tell_losses(const struct record_result *result)
 		fprintf(stderr, "calltap: %u forked %s not set up yet when the recording ended, and %s not recorded\n",
 			result->late, counted(result->late, "child was", "children were"),
 			counted(result->late, "was", "were"));
+	if (result->ended_early)
+		fprintf(stderr, "calltap: %u forked %s set up, and %s not recorded\n", result->ended_early,
+			counted(result->ended_early, "child ended before it was", "children ended before they were"),
+			counted(result->ended_early, "was", "were"));
 	if (result->unreached && result->kills_forks)
 		fprintf(stderr,
 			"calltap: %u forked %s not traced: this emulator aborts children that are; "
@@ -924,8 +928,8 @@ void recording_tell_losses(const struct record_result *result)
 static bool saw_nothing(const struct record_options *options, const struct record_result *result)
 {
 	return options->pid_count && result->attached_count && result->patched && !result->records &&
-	       !result->children && !result->lost && !result->unreached && !result->late && options->tracer->patches &&
-	       !options->tracer->counts && options->mode != CALLTAP_MODE_OVERWRITE;
+	       !result->children && !result->lost && !result->unreached && !result->late && !result->ended_early &&
+	       options->tracer->patches && !options->tracer->counts && options->mode != CALLTAP_MODE_OVERWRITE;
 }
 
 void recording_summarize(const struct recording *recording, const struct record_result *result)
@@ -940,7 +944,8 @@ void recording_summarize(const struct recording *recording, const struct record_
 	if (saw_nothing(options, result))
 		fprintf(stderr,
 			"calltap: nothing was recorded, for no traced function was called; a program that waits "
-			"calls none, nor does code that is made at run time (Java, JavaScript)\n");
+			"calls none, nor does code that is made at run time (Java, JavaScript); functions of "
+			"libraries in /usr/lib are traced where -l names them (-l 'libNAME.so*:*')\n");
 	if (!options->verbose && !isatty(STDERR_FILENO))
 		return;
 	fprintf(stderr, "calltap: %llu %s of %u %s in %u %s, %s in %s", (unsigned long long)result->records,

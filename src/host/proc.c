@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +191,16 @@ bool proc_has_thread_in(pid_t pid, char state)
 		found = proc_state(tids[i], NULL) == state;
 	free(tids);
 	return found;
+}
+
+bool proc_ends_within(pid_t pid, int ms)
+{
+	struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+	const bool ends = ended.fd < 0 || poll(&ended, 1, ms) != 0;
+
+	if (ended.fd >= 0)
+		close(ended.fd);
+	return ends;
 }
 
 pid_t proc_alive(pid_t pid)

@@ -23,6 +23,8 @@ char proc_state(pid_t tid, unsigned long *flags);
 /* Has the thread ended, or is it about to?  It has lost its memory, or will in a moment, whatever its state is called.
  */
 bool proc_has_ended(pid_t tid);
+/* Has the process ended, or does it within so many milliseconds? */
+bool proc_ends_within(pid_t pid, int ms);
 /* A number of /proc/TID/stat, by its place as proc(5) counts; false: there is no such thread. */
 bool proc_stat(pid_t tid, int place, unsigned long long *value);
 /* The process' parent; 0 = it has none that this PID namespace knows; -ESRCH: there is no such process. */

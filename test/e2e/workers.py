@@ -1,6 +1,7 @@
 """Children that are forked while their parent is attached to: at the end they are let go of as the parent is."""
 import os
 import pty
+import re
 import signal
 import subprocess
 import time
@@ -195,8 +196,29 @@ def lodges(case):
         expect(not remains(parent), f"the parent has {remains(parent)}")
 
 
+class ShortLived(Program):
+    """test/prog/shortlived.c"""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("shortlived.c")])
+
+
+def short_lived(case):
+    """Children that are killed at any moment of their set-up are told by number, and are no failure of the attach."""
+    case.need_native("attaching")
+    with ShortLived(case) as program:
+        with Tool(case, program, "--mode", "drop", "--duration", "300ms") as tool:
+            tool.ended()
+            said = tool.said()
+        expect(re.search(r"^calltap: [0-9]+ forked child(ren)? ended before (it|they) (was|were) set up", said, re.M), f"it said {said!r}")
+        expect(not re.search(r"process [0-9]+ ended", said), f"it said {said!r}")
+        is_clean(program.pid)
+        program.end()
+
+
 SINGLE = {
     "attach-workers-storms": storms,
+    "attach-workers-short-lived": short_lived,
     "attach-workers-vfork": lodges,
     "attach-workers": released(calls=True),
     "attach-workers-adaptive": released("--time", "adaptive", calls=True),

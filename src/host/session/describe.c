@@ -256,6 +256,10 @@ static int write_absent(const struct record_result *result, struct trace_writer 
 	if (!ret && result->late)
 		ret = trace_writer_info(writer, "late", "%u forked %s not set up yet at the end", result->late,
 					counted(result->late, "child was", "children were"));
+	if (!ret && result->ended_early)
+		ret = trace_writer_info(
+			writer, "ended_early", "%u forked %s set up", result->ended_early,
+			counted(result->ended_early, "child ended before it was", "children ended before they were"));
 	if (!ret && result->unplaced)
 		ret = trace_writer_info(writer, "unplaced", "%u static %s, untraced: %s", result->unplaced,
 					counted(result->unplaced, "program", "programs"), result->unplaced_why);

@@ -174,6 +174,7 @@ struct record_result {
 	char unread_path[200]; /* the first of them */
 	uint32_t unreached;    /* forked children that could not reach the tool */
 	uint32_t late;	       /* forked children that were not set up yet when the recording ended */
+	uint32_t ended_early;  /* forked children that ended before they were set up */
 	bool kills_forks;      /* they are unreached, because the emulator would not have let them live */
 	uint64_t wait_ticks;   /* that threads waited for the tool, in all */
 	double ticks_per_ns;

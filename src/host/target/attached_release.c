@@ -21,7 +21,7 @@
 
 #define UNWINDING 4096 /* so near above an unwinder's return address or stack pointer its frame's words may lie */
 
-#define ENDING_MS   500
+#define ENDING_MS   500 /* a process that ends closes its sockets so long before that, at most */
 #define TRYING_NS   5000000000u
 #define TRIES_MIN   5		 /* made beyond that, where other work keeps threads from their CPUs, */
 #define LONGEST_NS  20000000000u /* up to this; the agent waits for longer (AGENT_RELEASE_MS) */
@@ -517,23 +517,12 @@ int attached_let_go(struct session *session, struct target *target)
 	return ret;
 }
 
-/* A process that ends closes its sockets a moment before that; so wait a moment. */
-static bool has_ended(pid_t pid)
-{
-	struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
-	bool has = ended.fd < 0 || poll(&ended, 1, ENDING_MS) != 0;
-
-	if (ended.fd >= 0)
-		close(ended.fd);
-	return has;
-}
-
 /* An agent that was kept waiting for too long is gone, too. */
 static bool is_gone(const struct target *target, int error)
 {
 	bool closed = error == -EPIPE || error == -ECONNRESET || error == -ESRCH;
 
-	return error && (!proc_alive(target->pid) || (closed && has_ended(target->pid)));
+	return error && (!proc_alive(target->pid) || (closed && proc_ends_within(target->pid, ENDING_MS)));
 }
 
 static void release_attachee(struct session *session, struct target *target)

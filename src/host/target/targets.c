@@ -25,6 +25,7 @@
 #define HELD_NS	       5000000000u  /* the same, where it is seen that it cannot answer */
 #define LOOK_NS	       500000000u   /* that is looked at so often */
 #define DETACH_STEP_MS 20
+#define ENDS_MS	       100 /* a process that ends closes its sockets so long before that, at most */
 #define EVENTS	       32
 
 /* Out of descriptors: let the target know, who would wait for us, by taking it in and turning it away. */
@@ -75,6 +76,8 @@ static void diagnose_early_end(struct session *session, const struct target *tar
 	/* Whatever moment a recording ends at, a program that forks may just have done so: that is no failure. */
 	if (session->ending.letting_go && target->hello.flags & CALLTAP_HELLO_FORKED)
 		session->result->late++;
+	else if (target->hello.flags & CALLTAP_HELLO_FORKED && proc_ends_within(target->pid, ENDS_MS))
+		session->result->ended_early++;
 	else if (session->ending.letting_go)
 		target_diagnose(session, target,
 				"the recording ended before process %d was set up; it was not recorded",
