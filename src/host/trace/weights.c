@@ -15,8 +15,8 @@
 
 #define LENGTHS_KEPT  64 /* of a function's pieces of one sort, the last ones */
 #define LENGTHS_LEAST 12 /* fewer say nothing */
-#define LENGTHS_USUAL 10 /* times the middle one: longer pieces are rare */
 #define DENSE_BEFORE  16 /* pieces in a row that were measured: from then on the CPU has foreseen what recorders do */
+#define STEADY	      8	 /* calls in a row that have times: a function of which one in many has them has not so many */
 #define SPARSE_BEHIND 16 /* pieces that were not measured: the CPU has not foreseen that this one is */
 
 /* A thread at its last event. */
@@ -25,6 +25,8 @@ struct running {
 	uint32_t run_length;   /* pieces since, if it was followed by a brief record */
 	uint32_t run[RUN_MAX]; /* the innermost function in each */
 	bool exact;	       /* no brief record has followed it */
+	bool unfair; /* that record was made by C, or may have been: what it did behind its time is in the piece */
+	bool steady; /* that record is of a function whose calls all have times */
 	struct record_open open;
 	bool entered[RECORD_OPEN_MAX + 1]; /* by depth: the entry's time is exact; the last one as in `open` */
 };
@@ -78,6 +80,7 @@ struct weighing {
 	uint64_t longest_ticks; /* longer pieces are not seen between brief records */
 	uint32_t functions, threads;
 	struct pieces **pieces; /* by function, and a last one, outside of all functions; NULL = none */
+	uint8_t *in_times;	/* by function: calls in a row that have times, up to STEADY */
 	uint32_t *untimed;	/* pieces that were not measured since the last one that was; by function, as in_run */
 	struct brief_run *runs; /* each stride-th one */
 	uint32_t run_count, stride, runs_seen;
@@ -103,9 +106,10 @@ int weighing_create(struct weighing **out, uint32_t functions, uint32_t threads,
 	weighing->pairs = calloc(PAIRS_KEPT, sizeof(*weighing->pairs));
 	weighing->in_run = calloc((size_t)weighing->functions + 2, sizeof(*weighing->in_run));
 	weighing->untimed = calloc((size_t)weighing->functions + 2, sizeof(*weighing->untimed));
+	weighing->in_times = calloc((size_t)weighing->functions + 1, sizeof(*weighing->in_times));
 	weighing->stride = weighing->pair_stride = 1;
 	if (!weighing->pieces || !weighing->running || !weighing->runs || !weighing->pairs || !weighing->in_run ||
-	    !weighing->untimed) {
+	    !weighing->untimed || !weighing->in_times) {
 		weighing_destroy(weighing);
 		return -ENOMEM;
 	}
@@ -113,17 +117,25 @@ int weighing_create(struct weighing **out, uint32_t functions, uint32_t threads,
 	return 0;
 }
 
+static bool is_steady(const struct weighing *weighing, uint32_t function)
+{
+	return function < weighing->functions && weighing->in_times[function] >= STEADY;
+}
+
 /*
- * True if the recorder took no detour before it read the clock: the exit of a call whose entry has no time does, for it
- * has seen a new tick.  (So do some entries, one in a tick; behind a record with a time these are few.)  Of a call that
- * lies deeper than `entered` reaches nobody knows.
+ * True if the recorder took no detour before it read the clock: that is made where a record without a time has seen a
+ * new tick.  The exit of a call has its time for this reason if the entry has none.  (Of a call that lies deeper than
+ * `entered` reaches nobody knows.)  An entry has it for this reason or by choice, which the record does not say. Behind
+ * a brief function's record that has a time it is by choice, for next to no tick comes in between; functions whose
+ * calls all have times do not look at ticks, so behind a long one of these a new tick is more likely than a choice.
  */
-static bool is_fair(const struct running *running, const struct trace_event *event)
+static bool is_fair(const struct weighing *weighing, const struct running *running, const struct trace_event *event)
 {
 	const uint32_t depth = running->open.depth;
 
-	return event->kind == CALLTAP_REC_ENTRY || event->kind == CALLTAP_REC_TAIL ||
-	       (event->kind == CALLTAP_REC_EXIT && depth && depth <= RECORD_OPEN_MAX && running->entered[depth - 1]);
+	if (event->kind == CALLTAP_REC_ENTRY || event->kind == CALLTAP_REC_TAIL)
+		return !running->steady || is_steady(weighing, event->id);
+	return event->kind == CALLTAP_REC_EXIT && depth && depth <= RECORD_OPEN_MAX && running->entered[depth - 1];
 }
 
 static unsigned octave_of(uint64_t ticks)
@@ -177,7 +189,8 @@ static int note_piece(struct weighing *weighing, const struct running *running, 
 	uint32_t function;
 
 	function = record_open_innermost(&running->open, weighing->functions);
-	if (function > weighing->functions || !ticks || ticks > weighing->longest_ticks || !is_fair(running, event))
+	if (function > weighing->functions || !ticks || ticks > weighing->longest_ticks || running->unfair ||
+	    !is_fair(weighing, running, event))
 		return 0;
 	pieces = &weighing->pieces[function];
 	if (!*pieces)
@@ -277,7 +290,7 @@ static int end_run(struct weighing *weighing, struct running *running, const str
 	    event->ticks - running->began <= weighing->longest_ticks)
 		err = keep_run(weighing, running, event->ticks - running->began);
 	if (running->run_length == 2 && running->began && event->ticks - running->began <= weighing->longest_ticks &&
-	    is_fair(running, event))
+	    !running->unfair && is_fair(weighing, running, event))
 		keep_pair(weighing, running, event->ticks - running->began);
 	running->began = event->ticks;
 	running->run_length = 0;
@@ -294,6 +307,22 @@ static inline struct running *running_of(struct weighing *weighing, uint32_t thr
 	return *place;
 }
 
+/* The record is the one from which on the next piece is measured. */
+static void begin_piece(struct weighing *weighing, struct running *running, const struct trace_event *event)
+{
+	const bool enters = event->kind == CALLTAP_REC_ENTRY || event->kind == CALLTAP_REC_TAIL;
+
+	running->unfair = !is_fair(weighing, running, event);
+	running->exact = true;
+	if (enters && event->id < weighing->functions && weighing->in_times[event->id] < STEADY)
+		weighing->in_times[event->id]++;
+	running->steady = is_steady(weighing, event->id);
+	if (event->kind == CALLTAP_REC_ENTRY && running->open.depth < RECORD_OPEN_MAX)
+		running->entered[running->open.depth] = true;
+	if (event->kind == CALLTAP_REC_TAIL && running->open.depth && running->open.depth <= RECORD_OPEN_MAX)
+		running->entered[running->open.depth - 1] = true;
+}
+
 int weighing_note(struct weighing *weighing, const struct trace_event *event)
 {
 	struct running *running;
@@ -307,11 +336,7 @@ int weighing_note(struct weighing *weighing, const struct trace_event *event)
 	if (running->exact)
 		err = note_piece(weighing, running, event);
 	err = end_run(weighing, running, event) ? -ENOMEM : err;
-	running->exact = true;
-	if (event->kind == CALLTAP_REC_ENTRY && running->open.depth < RECORD_OPEN_MAX)
-		running->entered[running->open.depth] = true;
-	if (event->kind == CALLTAP_REC_TAIL && running->open.depth && running->open.depth <= RECORD_OPEN_MAX)
-		running->entered[running->open.depth - 1] = true;
+	begin_piece(weighing, running, event);
 	record_open_follow(&running->open, event->kind, event->id);
 	return err;
 }
@@ -335,6 +360,9 @@ int weighing_note_brief(struct weighing *weighing, uint32_t thread, const unsign
 		 * time. */
 		if (calltap_record_brief_kind(head) != CALLTAP_REC_TAIL)
 			running->entered[depth < RECORD_OPEN_MAX ? depth : RECORD_OPEN_MAX] = false;
+		if (calltap_record_brief_kind(head) != CALLTAP_REC_EXIT &&
+		    calltap_record_brief_id(head) < weighing->functions)
+			weighing->in_times[calltap_record_brief_id(head)] = 0;
 		record_open_follow_brief(&running->open, head);
 	}
 	running->exact = false;
@@ -521,17 +549,13 @@ static int compare_lengths(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* The mean of the usual ones.  They are put in order. */
-static double usual_length(struct lengths *lengths)
+/* The middle one.  They are put in order. */
+static double middle_length(struct lengths *lengths)
 {
 	const uint32_t count = lengths->seen < LENGTHS_KEPT ? lengths->seen : LENGTHS_KEPT;
-	double sum = 0;
-	uint32_t usual = 0;
 
 	qsort(lengths->ticks, count, sizeof(*lengths->ticks), compare_lengths);
-	while (usual < count && lengths->ticks[usual] <= LENGTHS_USUAL * lengths->ticks[count / 2])
-		sum += lengths->ticks[usual++];
-	return sum / usual;
+	return count ? (double)lengths->ticks[count / 2] : 0;
 }
 
 /*
@@ -550,7 +574,7 @@ static double surplus_off(const struct weighing *weighing, double surplus)
 
 		if (!of || of[DENSE].seen < LENGTHS_LEAST || of[SPARSE].seen < LENGTHS_LEAST)
 			continue;
-		shown = usual_length(&of[SPARSE]) - usual_length(&of[DENSE]);
+		shown = middle_length(&of[SPARSE]) - middle_length(&of[DENSE]);
 		least = fmin(least, shown);
 		most = fmax(most, shown);
 	}
@@ -639,5 +663,6 @@ void weighing_destroy(struct weighing *weighing)
 	free(weighing->pairs);
 	free(weighing->in_run);
 	free(weighing->untimed);
+	free(weighing->in_times);
 	free(weighing);
 }

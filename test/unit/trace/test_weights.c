@@ -123,6 +123,36 @@ static void pieces_have_their_mean(void **state)
 	discard(&weights);
 }
 
+static void long_call(uint64_t before)
+{
+	note(CALLTAP_REC_ENTRY, JUMPS, before, false);
+	note(CALLTAP_REC_EXIT, JUMPS, 2000, false);
+}
+
+/*
+ * A tick passes in a long call, and the next brief function's entry has a time for this reason: its recorder takes a
+ * detour before it reads the clock, and goes on for a while after that.
+ */
+static void what_a_tick_costs_behind_a_long_call_is_not_measured(void **state)
+{
+	struct weights weights;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		long_call(20);
+	for (unsigned i = 0; i < 20; i++) {
+		long_call(20);
+		timed_call(100, 90);
+		brief_calls(20, 20, 50);
+		timed_call(20, 50);
+		timed_call(20, 50);
+	}
+	weights = settled();
+	expect(weights.ticks[CALLER], 20);
+	expect(weights.ticks[LEAF], 50);
+	discard(&weights);
+}
+
 /* A page fault in one piece of twenty does not make all of them ten times as long.  One of all is taken for chance. */
 static void few_long_pieces_are_apart(void **state)
 {
@@ -377,6 +407,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(pieces_have_their_mean, begin, end),
+		cmocka_unit_test_setup_teardown(what_a_tick_costs_behind_a_long_call_is_not_measured, begin, end),
 		cmocka_unit_test_setup_teardown(few_long_pieces_are_apart, begin, end),
 		cmocka_unit_test_setup_teardown(clock_reads_are_taken_off, begin, end),
 		cmocka_unit_test_setup_teardown(waits_are_passed_over, begin, end),
