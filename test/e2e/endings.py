@@ -9,7 +9,7 @@ import stat
 import subprocess
 import time
 
-from harness import Failure, Process, Skip, expect, stop
+from harness import Failure, Process, Skip, expect, stop, until
 
 
 def ends(*arguments):
@@ -54,6 +54,11 @@ def wait_for(output, word, seconds=20):
         time.sleep(0.02)
     with open(output, encoding="utf-8", errors="replace") as file:
         raise Failure(f"no '{word}' within {seconds} s; the output is {file.read()[-300:]!r}")
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return file.read().split()
 
 
 def finish(process, seconds=20):
@@ -289,7 +294,27 @@ def strangers(case):
     expect(not opened - {"stat", "task"}, f"of the process of this test it has opened {opened}")
 
 
+def left_processes(number):
+    """The program has ended, and a process that it has left is traced on: then the first signal ends the recording."""
+    def test(case):
+        shell = "sleep 60 & echo $! left"
+        output, tool = start(case, case.record_command(["/bin/sh", "-c", shell], ["--allow-no-sites", "-l", "*:*"]))
+        left = int(wait_for(output, "left").split()[0])
+        try:
+            until("the end of the command", lambda: not children_of(tool.pid))
+            expect(tool.poll() is None, "the recording has ended with the command")
+            os.kill(tool.pid, number)
+            expect(finish(tool) == 0, f"status {tool.returncode}")
+            os.kill(left, 0)  # runs on
+        finally:
+            stop(tool)
+            os.kill(left, signal.SIGKILL)
+    return test
+
+
 SINGLE = {
+    "end-left-term": left_processes(signal.SIGTERM),
+    "end-left-interrupt": left_processes(signal.SIGINT),
     "end-strangers": strangers,
     "end-among-forks": among_forks,
     "end-threshold": threshold,

@@ -36,14 +36,23 @@ void session_forget_ending(struct session *session)
 	session->ending.fd = -1;
 }
 
+/* How often the session was asked to end, by whom ever. */
+static uint32_t asks(const struct session *session)
+{
+	return __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE) + signals_count();
+}
+
 static void reap_command(struct session *session)
 {
+	const uint32_t before = asks(session); /* whoever sees that the command has gone asks again behind this */
+
 	if (!session->command || !has_ended(session->command) ||
 	    waitpid(session->command, &session->result->wait_status, WNOHANG) != session->command)
 		return;
 	session_forget_ending(session);
 	steer_forget(session, session->command);
 	session->command = 0;
+	session->ending.asked_before = before;
 }
 
 /* The process that the agent was put into last has ended: if its agent has called in, that is in the listener's queue.
@@ -79,14 +88,15 @@ void session_handle(struct session *session, void *what)
 		targets_end(session, what);
 }
 
+/* A command gets the first request that it ends, and the second one ends the session.  Behind its end none gets one. */
 static bool is_over(const struct session *session)
 {
-	uint32_t asked = __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE);
-
 	if (session->options->duration_ns && session->traced_ns && !attachees_are_due(session) &&
 	    clock_now_ns() - session->traced_ns > session->options->duration_ns)
 		return true;
-	return session->options->pid_count ? asked || signals_any() : asked > 1 || signals_insist();
+	if (session->command)
+		return __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE) > 1 || signals_insist();
+	return asks(session) > session->ending.asked_before;
 }
 
 static int patience_ms(const struct session *session)

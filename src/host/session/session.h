@@ -94,7 +94,8 @@ struct endpoint {
 /* When the session ends. */
 struct ending {
 	int fd;			  /* pidfd of the command, or of the process whose agent was put in last; or -1 */
-	uint32_t asked;		  /* atomic: how often the session was asked to end */
+	uint32_t asked;		  /* atomic: how often the session was asked to end, */
+	uint32_t asked_before;	  /* and how often before the command had ended: with it, by signals and requests */
 	bool letting_go;	  /* the session ends, whatever goes on */
 	bool left_told;		  /* that processes run which the command has left */
 	bool held_told;		  /* that a process is waited for which cannot answer */

@@ -4,8 +4,9 @@
  *
  * ^C is the program's, which has it from the terminal; the tool goes on until
  * the program has ended.  SIGTERM was sent to the tool alone and is passed on.
- * A second one of either ends the recording; of a process that was attached to, the first.  SIGHUP, of a terminal that
- * is gone, ends it at once: the program has it from the terminal, and may choose to go on.
+ * A second one of either ends the recording; of a process that was attached to, or when the program has ended and
+ * others run on which it has left, the first.  SIGHUP, of a terminal that is gone, ends it at once: the program has it
+ * from the terminal, and may choose to go on.
  *
  * A command is in the tool's process group.  What it sends to that group is not for the tool (host/sender.h).  SIGUSR1
  * and its like, which a shell may send to the group (`kill -USR1 %1`, for dd's progress), are not either: they would
