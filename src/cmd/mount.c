@@ -38,7 +38,7 @@ static int take_words(struct mounting *mounting, int argc, char **argv)
 	mounting->waits = !command && !argv[optind];
 	if (mounting->waits)
 		return 0;
-	return watching_target(&mounting->watching, argc, argv, "mount");
+	return watching_target(&mounting->watching, argc, argv, "mount DIR");
 }
 
 int cmd_mount(int argc, char **argv)

@@ -104,7 +104,8 @@ int watching_target(struct watching *watching, int argc, char **argv, const char
 	int ret = 0;
 
 	if (!word) {
-		fprintf(stderr, "calltap: there is no process and no command; see `calltap %s --help`\n", verb);
+		fprintf(stderr, "calltap: there is no process and no command; see `calltap %.*s --help`\n",
+			(int)strcspn(verb, " "), verb);
 		return EXIT_USAGE;
 	}
 	if (command) {

@@ -75,7 +75,9 @@ void object_no_sites_diag(const struct object *object, struct calltap_diag *diag
 
 	name_flags(object, flags);
 	if (object->view && object->view->refusal)
-		(void)calltap_diag_set(diag, -ENODATA, "%.200s has no function that can be traced: %s",
+		(void)calltap_diag_set(diag, -ENODATA,
+				       "%.200s has no function that can be traced: %s; those of its libraries are "
+				       "traced where -l names them (-l 'libNAME.so*:*')",
 				       object_path(object), object->view->refusal);
 	else if (object_is_static(object) && !object->view)
 		(void)calltap_diag_set(
