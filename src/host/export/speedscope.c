@@ -89,6 +89,20 @@ static void close_frames(struct speedscope *file, uint64_t ns)
 	file->left_ns = ns;
 }
 
+/* The call began before the window (--time), in which the file has it from the window's beginning on. */
+static bool began_before(const struct walk *walk, const struct call_frame *frame)
+{
+	return walk->from_ticks && frame->enter_ticks < walk->from_ticks && walk_wants(walk, frame->function);
+}
+
+/* Give the call its entry in the table of frames. */
+static void number_call(struct speedscope *file, struct walk *walk, struct call_frame *frame)
+{
+	bool first;
+
+	frame->user = (uint64_t)export_number(&file->numbers, frame->function, &first, &walk->error) + 1;
+}
+
 /* A frame's user word: the number of its entry in the table of frames, + 1; 0 = the file has not the call. */
 static void show_stack(struct speedscope *file, struct walk *walk, uint32_t thread, uint64_t ns)
 {
@@ -99,9 +113,13 @@ static void show_stack(struct speedscope *file, struct walk *walk, uint32_t thre
 	if (file->chain != NO_STACK)
 		close_frames(file, ns);
 	file->chain = chain;
+	if (!file->events)
+		file->left_ns = walk_since_ns(walk, walk->from_ticks);
 	for (uint32_t i = 0; i < callstack_depth(walk->stack, thread); i++) {
-		const struct call_frame *frame = callstack_frame(walk->stack, thread, i);
+		struct call_frame *frame = callstack_frame(walk->stack, thread, i);
 
+		if (!frame->user && began_before(walk, frame))
+			number_call(file, walk, frame);
 		if (frame->user)
 			open_frame(file, walk, file->left_ns, frame->user - 1);
 	}
@@ -111,10 +129,9 @@ static void open_call(void *ctx, struct walk *walk, uint32_t thread, struct call
 {
 	struct speedscope *file = ctx;
 	uint64_t ns = walk_since_ns(walk, frame->enter_ticks);
-	bool first;
 
 	show_stack(file, walk, thread, ns);
-	frame->user = (uint64_t)export_number(&file->numbers, frame->function, &first, &walk->error) + 1;
+	number_call(file, walk, frame);
 	open_frame(file, walk, ns, frame->user - 1);
 	if (file->out->error)
 		walk->error = file->out->error;
@@ -125,10 +142,10 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	struct speedscope *file = ctx;
 	uint64_t ns = walk_since_ns(walk, closed->exit_ticks);
 
-	if (!closed->frame->user)
+	if (!closed->frame->user && !began_before(walk, closed->frame))
 		return;
-	/* At the end the calls of all stacks end; the file has those of the last one open. */
-	if (closed->how == CALL_OPEN && callstack_chain(walk->stack, closed->thread) != file->chain)
+	/* At the end the calls of all stacks end; the file has those of the last one open, or nothing so far. */
+	if (closed->how == CALL_OPEN && file->events && callstack_chain(walk->stack, closed->thread) != file->chain)
 		return;
 	show_stack(file, walk, closed->thread, ns);
 	if (file->open_count)

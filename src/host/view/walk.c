@@ -372,7 +372,7 @@ static int run_pass(struct walk *walk, struct trace_cursor *cursor)
 int walk_end(struct walk *walk)
 {
 	/* All that is in the window are calls that were open throughout. */
-	if (!walk->is_cut && walk->ops->cuts && walk->is_beyond) {
+	if (!walk->is_cut && walk->is_beyond) {
 		begin_window(walk);
 		walk->now_ticks = walk->from_ticks;
 	}
