@@ -600,6 +600,26 @@ def moved_attached(case):
         stop(process)
 
 
+def guile(case):
+    """Guile's library copies stacks: its functions are left out where returns are recorded, and those of its user are not."""
+    case.need_native("programs as distributed")
+    for command in (["gcc", "-O2", "-shared", "-fPIC", "-o", "libguile-0.so",
+                     written(case, "lib.c", "int in_guile(int n) { return n * 3 % 7; }\n")],
+                    ["gcc", "-O2", "-o", "uses", written(case, "uses.c", "int in_guile(int n);\n"
+                                                         "__attribute__((noipa)) int user(int n) { return in_guile(n) + 1; }\n"
+                                                         "int main(void) { return user(5) != 2; }\n"),
+                     "-L.", "-lguile-0", "-Wl,-rpath,$ORIGIN"]):
+        done = case.run(command)
+        expect(not done.status, done.stderr)
+    uses = os.path.join(case.folder, "uses")
+    done = case.record([uses], ["-l", "libguile*:*"], log=False)
+    expect(done.status == 2 and "its library copies parts of stacks" in done.stderr, f"{done.status}: {done.stderr}")
+    for options, called in ([], {"user", "main"}), (["-p", "function"], {"user", "main", "in_guile"}):
+        done = case.record([uses], options, log=False)
+        expect(not done.status, f"{done.status}: {done.stderr}")
+        expect(set(case.trace().called()) & {"user", "main", "in_guile"} == called, f"{options}: {case.trace().called()}")
+
+
 def linked(case):
     """A link to a program whose libraries lie beside it, as /usr/bin/java is one: its loader lists them all the same."""
     home = os.path.join(case.folder, "home")
@@ -706,6 +726,7 @@ SINGLE = {
     "stock-moves-stacks-functions": moved("-p", "function"),
     "stock-moves-stacks-attached": moved_attached,
     "stock-moves-stacks-ruby": moved_ruby,
+    "stock-moves-stacks-guile": guile,
     "stock-moves-stacks-unforeseen": native(copied),
     **{f"stock-{test.__name__}": native(test)
        for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached, named, unasked, filters)},

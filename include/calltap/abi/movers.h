@@ -37,4 +37,19 @@ static inline const char *calltap_mover(const char *path)
 	return NULL;
 }
 
+/*
+ * Guile copies the stack of whoever calls its library, when a continuation is taken that C code is part of.  Frames of
+ * the program above it are there still when that continuation is called; those of the library itself may have ended.
+ * So its own functions alone are left out.  True: the path is that of the library.
+ */
+static inline int calltap_copies_own(const char *path)
+{
+	const char *name = path;
+
+	for (; *path; path++)
+		if (*path == '/')
+			name = path + 1;
+	return calltap_begins_with(name, "libguile-");
+}
+
 #endif

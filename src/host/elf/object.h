@@ -42,6 +42,7 @@ enum site_verdict {
 	SITE_CANNOT_MOVE,     /* stock: an instruction of those cannot be moved */
 	SITE_RELOCATED,	      /* stock: the loader changes those */
 	SITE_OWN_RULES,	      /* calls of the function use registers that stubs change */
+	SITE_COPIES_STACKS,   /* its library copies parts of stacks away and back (calltap/abi/movers.h) */
 	SITE_RUNTIME,	      /* its language's runtime looks for return addresses, or moves them */
 	SITE_VERDICTS
 };

@@ -189,6 +189,8 @@ const char *site_verdict_text(enum site_verdict verdict)
 		[SITE_CANNOT_MOVE] = "an instruction at its entry cannot be moved",
 		[SITE_RELOCATED] = "the loader or XRay changes its first bytes",
 		[SITE_OWN_RULES] = "takes values in registers that a stub changes",
+		[SITE_COPIES_STACKS] =
+			"its library copies parts of stacks, so its calls can be recorded with -p function alone",
 		[SITE_RUNTIME] = "its language's runtime looks for return addresses, or moves them",
 	};
 

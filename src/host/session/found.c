@@ -188,9 +188,9 @@ static int refuse_unmatched(const struct found *found, const struct session *ses
 	size_t n, at;
 	char near[600];
 
-	tell_missing_blank(found, text, program, near, sizeof(near));
+	tell_verdict(found, text, near, sizeof(near));
 	if (!near[0])
-		tell_verdict(found, text, near, sizeof(near));
+		tell_missing_blank(found, text, program, near, sizeof(near));
 	n = near[0] ? 0 : filter_near_misses(text, found->objects, found->count, names, NEAR_MAX);
 	for (size_t i = 0; i < n; i++) {
 		at = strlen(near);

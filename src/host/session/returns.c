@@ -14,20 +14,21 @@
 #include "returns.h"
 #include "session.h"
 
-static bool is_lisp(const struct object *object)
-{
-	const struct object_symbol *symbols;
-	size_t count = object_symbols(object, &symbols);
-
-	for (size_t i = 0; i < count; i++)
-		if (!strcmp(symbols[i].symbol, "call_into_lisp"))
-			return true;
-	return false;
-}
-
 const char *returns_refused(const struct object *program)
 {
-	return is_lisp(program) ? "a Lisp runtime, whose collector looks for return addresses on stacks" : NULL;
+	/* Symbols of interpreters that are programs, and what these do. */
+	static const char *const known[][2] = {
+		{"call_into_lisp", "a Lisp runtime, whose collector looks for return addresses on stacks"},
+		{"throw_to_continuation", "SCM's continuations, which copy stacks away and back"},
+	};
+	const struct object_symbol *symbols;
+	size_t count = object_symbols(program, &symbols);
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
+			if (!strcmp(symbols[i].symbol, known[k][0]))
+				return known[k][1];
+	return NULL;
 }
 
 static bool records_returns(const struct session *session)
@@ -46,6 +47,9 @@ bool returns_take(struct session *session, struct target *target, const struct o
 
 	if (moved || why)
 		session->no_returns = moved ? moved : why;
+	/* They are recorded without their returns; with those they were left out (copiers_refuse()). */
+	else if (calltap_copies_own(object_path(object)) && object_traceable(object))
+		session->no_returns = "Guile's library, which copies parts of stacks away and back";
 	if (!why)
 		return !target->untraced;
 	target->untraced = records_returns(session);

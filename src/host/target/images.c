@@ -542,6 +542,7 @@ int image_decide(struct images *images, struct image *image)
 		return 0;
 	image->decided = true;
 	keepers_refuse(images, image);
+	copiers_refuse(images, image);
 	count = object_sites(image->object, &sources);
 	if (count > CALLTAP_RECORD_ID_MAX - images->next_id)
 		return -EOVERFLOW;

@@ -119,6 +119,8 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 int keepers_note(struct image *image) __attribute__((warn_unused_result));
 /* Calls of such functions of other images are left alone; before the image is decided on, for it has no sites yet. */
 void keepers_refuse(const struct images *images, const struct image *image);
+/* Functions of a library that copies stacks are left alone by a tracer that records returns; likewise before. */
+void copiers_refuse(const struct images *images, const struct image *image);
 /* The one that has the function, and its place there; NULL = there is no function of that id. */
 struct image *images_of(const struct images *images, uint32_t id, uint32_t *site);
 /*
