@@ -19,9 +19,15 @@
 #define TRY_NS	  1000000000u  /* for a thread to get to run, and stop: it is not held before */
 #define MAIN_NS	  4000000000u  /* for the initial thread, which must be seen */
 #define OTHERS_NS 500000000u   /* for threads that wait for no event, before those that do are looked for again */
+#define SENDS_MAX 8u	       /* tries to send a thread away that was found in a good place */
 #define ALONE_NS  30000000000u /* for a caught thread to be answered when the tool is gone: by another tool's tree */
 
 #define WAKES_NS 500000000u /* for a thread that a signal has woken to sleep on */
+
+/* Between two such tries, and between two looks at all threads. */
+#define SEND_STEP_NS	 200000
+#define LOOK_STEP_NS	 500000
+#define LOOK_STEP_MAX_NS 4000000
 
 /* Between two looks at a caught thread. */
 #define CAUGHT_STEP_NS	   30000
@@ -277,12 +283,18 @@ static bool try_to_send(struct borrow *borrow, pid_t tid, unsigned char *bytes)
 	/* The copy is looked at while the thread runs on: files are read now, if they have to be. */
 	if (!borrow->main_known || !is_safe(&attempt))
 		return false;
-	borrow->errand.blocked = signals_to_block(borrow, tid);
+	/* A thread that is in the allocator most of the time is in a good place again soon. */
 	attempt.send = true;
-	if (!may_stop(borrow, tid) || tracer_run(try_thread, &attempt) || !attempt.sent)
-		return false;
-	borrow->tid = tid;
-	return true;
+	for (unsigned sends = 0; sends < SENDS_MAX && !attempt.sent && attempt.stopped; sends++) {
+		if (sends)
+			nanosleep(&(struct timespec){0, SEND_STEP_NS}, NULL);
+		borrow->errand.blocked = signals_to_block(borrow, tid);
+		if (!may_stop(borrow, tid) || tracer_run(try_thread, &attempt))
+			return false;
+	}
+	if (attempt.sent)
+		borrow->tid = tid;
+	return attempt.sent;
 }
 
 /* The initial thread's pointer is needed whichever thread is borrowed. */
@@ -397,7 +409,7 @@ int borrow_caught(struct borrow *borrow, const struct attach_caught *caught, str
 int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_diag *diag)
 {
 	uint64_t until = now_ns() + patience_ms * 1000000ull;
-	struct timespec pause = {0, 500000};
+	struct timespec pause = {0, LOOK_STEP_NS};
 	unsigned char *bytes = malloc(COPY_MAX + PAGE);
 	bool sent = false;
 
@@ -411,7 +423,7 @@ int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_di
 		    (borrow->gives_up && borrow->gives_up(borrow->gives_up_context)))
 			break;
 		nanosleep(&pause, NULL);
-		if (pause.tv_nsec < 20000000)
+		if (pause.tv_nsec < LOOK_STEP_MAX_NS)
 			pause.tv_nsec *= 2;
 	}
 	free(bytes);
