@@ -820,13 +820,16 @@ static void tell_shut_in(const struct record_result *result)
 
 static void tell_left(const struct record_result *result)
 {
-	fprintf(stderr, "calltap: %llu %s not the file's again; 'calltap detach %d'%s gives %s back\n",
-		(unsigned long long)result->left_over,
+	fprintf(stderr, "calltap: %llu %s not the file's again; ", (unsigned long long)result->left_over,
 		counted(result->left_over, "function of what runs on is switched off, but its bytes are",
-			"functions of what runs on are switched off, but their bytes are"),
-		(int)result->left_pid,
-		result->left_in > 1 ? ", and the same for the other processes that were forked meanwhile," : "",
-		counted(result->left_over, "it", "them"));
+			"functions of what runs on are switched off, but their bytes are"));
+	if (result->detached && result->left_in == 1)
+		fprintf(stderr, "the 'calltap detach' that has ended the recording gives %s back\n",
+			counted(result->left_over, "it", "them"));
+	else
+		fprintf(stderr, "'calltap detach %d'%s gives %s back\n", (int)result->left_pid,
+			result->left_in > 1 ? ", and the same for the other processes that were forked meanwhile," : "",
+			counted(result->left_over, "it", "them"));
 }
 
 static void tell_idle(const struct record_result *result)

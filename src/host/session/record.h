@@ -183,6 +183,7 @@ struct record_result {
 	uint64_t patched, failed;
 	char failed_names[200]; /* of the first ones: "name (object)" and a comma between them */
 	uint32_t failed_named;	/* how many */
+	bool detached;		/* `calltap detach` has ended the recording, and clears up behind it */
 	uint64_t left_over;	/* sites of processes that run on which do not have the file's bytes again */
 	uint32_t left_in;	/* these processes */
 	pid_t left_pid;		/* the first of them */

@@ -393,6 +393,7 @@ static int run_session(struct session *session, struct calltap_diag *diag)
 	guests_end(session);
 	result->unreached = __atomic_load_n(&session->board->unreached, __ATOMIC_RELAXED);
 	result->kills_forks = session->emulator.kills_forks;
+	result->detached = __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE) > 1;
 	progress_show(session, true);
 	result->foreign = count_foreign(session);
 	if (!session->process_count && !result->foreign)
