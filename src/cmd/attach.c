@@ -35,6 +35,8 @@ struct attaching {
 	const char **globs;
 	size_t glob_count;
 	bool children;
+	size_t named;	/* the first pids were given as such; the others were found */
+	uint32_t ended; /* processes that were found, and had ended when their turn came */
 	pid_t *pids;
 	size_t count;
 	size_t asked;  /* how many there were before those that are traced already were left out */
@@ -189,8 +191,15 @@ static void summarize_all(const struct recording *recording, const struct record
 /* A process of several is left out; the reason of a process that is alone is the command's error. */
 static void tell_left_out(void *context, const struct record_attached *told)
 {
-	(void)context;
-	fprintf(stderr, "calltap: process %d is not traced: %s\n", (int)told->pid, told->trouble.text);
+	struct attaching *attaching = context;
+	bool named = false;
+
+	for (size_t i = 0; i < attaching->named; i++)
+		named |= attaching->pids[i] == told->pid;
+	if (!named && told->trouble.code == -ESRCH)
+		attaching->ended++;
+	else
+		fprintf(stderr, "calltap: process %d is not traced: %s\n", (int)told->pid, told->trouble.text);
 }
 
 /* Tell the troubles of traced processes, but for the text that is told already. */
@@ -231,6 +240,8 @@ static int attach_all(struct attaching *attaching)
 	options->pids = attaching->pids;
 	options->pid_count = attaching->count;
 	options->left_out = attaching->asked > 1 ? tell_left_out : NULL;
+	options->left_out_ctx = attaching;
+	attaching->ended = 0;
 	options->tells = !recording->quiet; /* no traced command shares standard error */
 	ret = record_run(options, &result, &diag);
 	beside_finish(&beside);
@@ -239,6 +250,10 @@ static int attach_all(struct attaching *attaching)
 		calltap_diag_print(&diag, stderr);
 	if (!again)
 		tell_troubles(&result, attaching->count, diag.text);
+	if (attaching->ended && !again && !recording->quiet)
+		fprintf(stderr, "calltap: %u %s ended before %s turn came\n", attaching->ended,
+			counted(attaching->ended, "process that was found had", "processes that were found had"),
+			counted(attaching->ended, "its", "their"));
 	clearing_children(&result, recording->argv);
 	summarize_all(recording, &result);
 	if (result.attached_count)
@@ -345,6 +360,7 @@ static int choose_processes(struct attaching *attaching)
 		return ret == -ENOENT ? EXIT_NOTHING : EXIT_USAGE;
 	}
 	free(attaching->pids);
+	attaching->named = attaching->count;
 	attaching->pids = pids;
 	attaching->count = attaching->asked = count;
 	return 0;

@@ -140,7 +140,7 @@ static int print_stack(void *context, const struct attach_unwound *thread)
 	/* In a recorder, or a stub, which has no name: it comes out soon. */
 	if (printing->stops < STOPS && (skipped || !thread->count || !attach_symbol(printing->stacks, thread->pcs[0])))
 		return AGAIN;
-	fprintf(stderr, "calltap: %s:\n", printing->deed->text);
+	fprintf(stderr, "calltap: %s, whose stack was this a moment later:\n", printing->deed->text);
 	if (skipped)
 		fprintf(stderr, "       (a call that is just being recorded)\n");
 	for (size_t i = skipped; i < thread->count; i++) {
