@@ -97,7 +97,7 @@ struct agent_front {
 
 struct agent_mapped {
 	void *at;
-	uint64_t size;
+	uint64_t size;	     /* arenas: 0 = the place in the list is free */
 	uint64_t generation; /* arenas: of the further instance that has it (probe/thread.h), 0 = none has */
 };
 
@@ -474,6 +474,8 @@ void *agent_map(int fd, uint64_t size, int prot, int flags, int seals) __attribu
 int agent_memory_init(void) __attribute__((warn_unused_result)); /* once per image */
 /* generation: 0 for set 0, else the further instance's. */
 int agent_arena_add(uint32_t set, uint32_t generation, int fd, uint64_t size) __attribute__((warn_unused_result));
+/* Unmap the arena of a further instance that has ended; its place in agent.arenas is free then, with size 0. */
+void agent_arena_unmap(struct agent_mapped *arena);
 /* Wake every writer that waits for a reader that is gone. */
 void agent_wake_writers(void);
 /* Wait until no writer waits for a reader that reads on, or as long as a writer may wait. */

@@ -27,7 +27,7 @@ static bool is_on(uint64_t generation)
 /* Arenas from before a fork stay: the thread that forked is known by its stack, but may not have recorded here yet. */
 static bool is_left_over(const struct agent_mapped *arena)
 {
-	return arena->generation > agent.instances_inherited && !is_on(arena->generation);
+	return arena->size && arena->generation > agent.instances_inherited && !is_on(arena->generation);
 }
 
 static uint32_t count_left_over(void)
@@ -72,7 +72,6 @@ static bool all_are_outside(void)
 static bool unmap_left_over(void)
 {
 	struct agent_mapped *arenas = agent.arenas.list;
-	size_t kept = 0;
 
 	if (!count_left_over())
 		return true;
@@ -80,10 +79,7 @@ static bool unmap_left_over(void)
 		return false;
 	for (size_t i = 0; i < agent.arenas.count; i++)
 		if (is_left_over(&arenas[i]))
-			sys_munmap(arenas[i].at, arenas[i].size);
-		else
-			arenas[kept++] = arenas[i];
-	agent.arenas.count = kept;
+			agent_arena_unmap(&arenas[i]);
 	return true;
 }
 

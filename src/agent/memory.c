@@ -96,6 +96,32 @@ static bool has_writers(uint32_t index)
 	return before + (set->arena_count + 1) * CALLTAP_ARENA_RINGS <= PROBE_RINGS;
 }
 
+/* Places in the list are free again where agent_arena_unmap() was. */
+static int note_arena(const struct agent_mapped *made)
+{
+	struct agent_mapped *arenas = agent.arenas.list;
+
+	for (size_t i = 0; i < agent.arenas.count; i++)
+		if (!arenas[i].size) {
+			arenas[i].at = made->at;
+			arenas[i].generation = made->generation;
+			__atomic_store_n(&arenas[i].size, made->size, __ATOMIC_RELEASE);
+			return 0;
+		}
+	agent.arenas.size = sizeof(*made);
+	return agent_store_add(&agent.arenas, made, 1);
+}
+
+/* A child that is forked meanwhile knows of none that it has not (plans.c): it may have other memory there later. */
+void agent_arena_unmap(struct agent_mapped *arena)
+{
+	const uint64_t size = arena->size;
+
+	arena->generation = 0;
+	__atomic_store_n(&arena->size, 0, __ATOMIC_RELEASE);
+	sys_munmap(arena->at, size);
+}
+
 int agent_arena_add(uint32_t index, uint32_t generation, int fd, uint64_t size)
 {
 	struct probe_set *set = &probe_context.wiped->sets[index];
@@ -111,8 +137,7 @@ int agent_arena_add(uint32_t index, uint32_t generation, int fd, uint64_t size)
 	if (sys_failed((long)arena))
 		return (int)(long)arena;
 	made.at = arena;
-	agent.arenas.size = sizeof(made);
-	ret = arena_is_sane(arena, size) ? agent_store_add(&agent.arenas, &made, 1) : -EPROTO;
+	ret = arena_is_sane(arena, size) ? note_arena(&made) : -EPROTO;
 	if (ret) {
 		sys_munmap(arena, size);
 		return ret;
@@ -166,7 +191,8 @@ void agent_memory_release(void)
 	const struct agent_mapped *arenas = agent.arenas.list;
 
 	for (size_t i = 0; i < agent.arenas.count; i++)
-		sys_munmap(arenas[i].at, arenas[i].size);
+		if (arenas[i].size)
+			sys_munmap(arenas[i].at, arenas[i].size);
 	agent_store_empty(&agent.arenas);
 	if (probe_context.shared.board)
 		sys_munmap(probe_context.shared.board, CALLTAP_PAGE);
@@ -221,7 +247,7 @@ void agent_rings_empty(void)
 		struct calltap_arena *arena = arenas[i].at;
 		uint64_t stride;
 
-		if (!is_own(&arenas[i]))
+		if (!arenas[i].size || !is_own(&arenas[i]))
 			continue;
 		stride = arena->ring_stride;
 		if (stride < 2 * CALLTAP_PAGE || stride % CALLTAP_PAGE)
@@ -229,6 +255,20 @@ void agent_rings_empty(void)
 		for (uint64_t at = CALLTAP_PAGE; at + stride <= arenas[i].size; at += stride)
 			empty_ring((struct calltap_ring *)((char *)arena + at), stride);
 	}
+}
+
+/* Program threads may fork meanwhile: the child's store has a list that is mapped, at any time (plans.c). */
+static void replace_list(struct agent_store *store, void *list, size_t room)
+{
+	void *old = store->list;
+	const size_t old_room = store->room;
+
+	/* In between the room is too small, at worst: then a part of the list stays mapped for good. */
+	__atomic_store_n(&store->room, room < old_room ? room : old_room, __ATOMIC_RELEASE);
+	__atomic_store_n(&store->list, list, __ATOMIC_RELEASE);
+	__atomic_store_n(&store->room, room, __ATOMIC_RELEASE);
+	if (old_room)
+		sys_munmap(old, old_room);
 }
 
 int agent_store_add(struct agent_store *store, const void *elements, size_t count)
@@ -243,10 +283,7 @@ int agent_store_add(struct agent_store *store, const void *elements, size_t coun
 		if (sys_failed((long)list))
 			return -ENOMEM;
 		memcpy(list, store->list, used);
-		if (store->room)
-			sys_munmap(store->list, store->room);
-		store->list = list;
-		store->room = room;
+		replace_list(store, list, room);
 	}
 	memcpy((char *)store->list + used, elements, more);
 	store->count += count;
@@ -255,11 +292,8 @@ int agent_store_add(struct agent_store *store, const void *elements, size_t coun
 
 void agent_store_empty(struct agent_store *store)
 {
-	if (store->room)
-		sys_munmap(store->list, store->room);
-	store->list = NULL;
-	store->room = 0;
 	store->count = 0;
+	replace_list(store, NULL, 0);
 }
 
 bool agent_copy_in(void *to, uint64_t from, size_t size)

@@ -24,17 +24,20 @@ int agent_set_take(const struct calltap_msg_set *set)
 /* Tables that cannot be mapped are passed over: the tool has them all the same. */
 int agent_tables_take(const struct calltap_msg_tables *tables, int fd)
 {
-	void *made;
+	struct agent_mapped made = {.size = tables->size};
+	const struct agent_mapped old = {.at = agent.tables, .size = agent.tables_size};
 
 	if (tables->head.size != sizeof(*tables) || fd < 0)
 		return -EPROTO;
-	made = agent_map(fd, tables->size, PROT_READ, MAP_SHARED, F_SEAL_SHRINK);
-	if (sys_failed((long)made))
+	made.at = agent_map(fd, made.size, PROT_READ, MAP_SHARED, F_SEAL_SHRINK);
+	if (sys_failed((long)made.at))
 		return 0;
-	if (agent.tables)
-		sys_munmap(agent.tables, agent.tables_size);
-	agent.tables = made;
-	agent.tables_size = tables->size;
+	/* A child that is forked meanwhile knows of none that it has not (plans.c). */
+	__atomic_store_n(&agent.tables, NULL, __ATOMIC_RELEASE);
+	if (old.at)
+		sys_munmap(old.at, old.size);
+	agent.tables_size = made.size;
+	__atomic_store_n(&agent.tables, made.at, __ATOMIC_RELEASE);
 	return 0;
 }
 

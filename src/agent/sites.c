@@ -118,16 +118,22 @@ static uint32_t restore(const struct agent_sites *kept, const struct agent_store
 	return restored.leading;
 }
 
+/*
+ * Program threads may fork meanwhile: a child that lacks a list must not know of it.  Unmapping parts the two
+ * (plans.c).
+ */
 static void forget_sites(void)
 {
-	for (uint32_t i = 0; i < agent.sites_count; i++) {
+	const uint32_t count = agent.sites_count;
+
+	__atomic_store_n(&agent.sites_count, 0, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < count; i++) {
 		const struct agent_sites *kept = &agent.sites[i];
 
 		sys_munmap((void *)kept->list, kept->count * sizeof(*kept->list)); /* whole pages */
 		if (kept->pages.room)
 			sys_munmap(kept->pages.list, kept->pages.room);
 	}
-	agent.sites_count = 0;
 }
 
 /* The sites stay known while one leads to its stub: agent_release_wait() keeps the stubs then. */
