@@ -9,10 +9,24 @@
 #include <agent/agent.h>
 #include <agent/libc.h>
 
+/*
+ * A program that names _r_debug may have a copy of it, as the loader had it before the program began: the symbol is the
+ * copy's then.  Where the loader's own is, the program's dynamic section says.
+ */
+static struct r_debug *loaders_own(struct r_debug *named)
+{
+	const ElfW(Dyn) *entry = named && named->r_map ? named->r_map->l_ld : NULL;
+
+	for (; entry && entry->d_tag != DT_NULL; entry++)
+		if (entry->d_tag == DT_DEBUG && entry->d_un.d_ptr)
+			return (struct r_debug *)entry->d_un.d_ptr;
+	return named;
+}
+
 static void find_loader(void)
 {
 	agent.musl = !&_r_debug && &_dl_debug_addr;
-	agent.loader = agent.musl ? _dl_debug_addr : &_r_debug;
+	agent.loader = loaders_own(agent.musl ? _dl_debug_addr : &_r_debug);
 }
 
 /* musl calls constructors without arguments: the registers may hold anything. */

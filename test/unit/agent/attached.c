@@ -159,6 +159,18 @@ static void obey(enum order order)
 			_exit(outer(DEPTH) == WANTED ? 0 : 1);
 		}
 		waitpid(shared->child, &shared->result, 0);
+	} else if (order == FORK_ATTACH) {
+		pid_t child = fork();
+
+		if (!child) {
+			is_child = true;
+			bring_in();
+			while (!shared->result) /* the agent could not begin, or the test ends it */
+				pause();
+			_exit(1);
+		}
+		shared->child = child;
+		waitpid(child, &shared->result, 0);
 	}
 }
 

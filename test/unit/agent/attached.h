@@ -10,7 +10,7 @@
 #define WORKERS	  4u
 #define FUNCTIONS 3u
 
-enum order { RUN, PARK, ATTACH, FORK, QUIT, LOAD };
+enum order { RUN, PARK, ATTACH, FORK, FORK_ATTACH, QUIT, LOAD };
 
 struct shared {
 	uint32_t order, done; /* the process sets `done` to `order` when it has obeyed */

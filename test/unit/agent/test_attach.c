@@ -3,15 +3,20 @@
  *
  *     test_agent_attach AGENT
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "toolside.h"
@@ -457,6 +462,106 @@ static void a_forked_child_is_followed_or_let_be(void **state)
 	tool_finish(&tool);
 }
 
+static pid_t control_thread(const struct tool *tool)
+{
+	char path[300], name[32] = "";
+	struct dirent *entry;
+	pid_t found = 0;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", tool->pid);
+	folder = opendir(path);
+	assert_non_null(folder);
+	while (!found && (entry = readdir(folder))) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", tool->pid, entry->d_name);
+		file = fopen(path, "re");
+		if (file && fgets(name, sizeof(name), file) && !strcmp(name, "calltap\n"))
+			found = (pid_t)strtol(entry->d_name, NULL, 10);
+		if (file)
+			fclose(file);
+	}
+	closedir(folder);
+	return found;
+}
+
+/* The code there is as the test has it, which has the same libraries at the same places. */
+static void code_is_own(pid_t pid, uint64_t address)
+{
+	char path[64];
+	uint8_t bytes[8];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(pread(fd, bytes, sizeof(bytes), (off_t)address), sizeof(bytes));
+	close(fd);
+	assert_memory_equal(bytes, (void *)address, sizeof(bytes));
+}
+
+/* The process forks now, and a tool comes to the child: it says HELLO when it has put all away that it knows of. */
+static void attach_to_child_of_now(struct tool *tool)
+{
+	struct tool of_child = *tool;
+	struct pollfd poll_ = {tool->listener, POLLIN, 0};
+
+	shared->child = 0;
+	tool_order_only(FORK_ATTACH);
+	while (poll(&poll_, 1, 10) == 0)
+		assert_int_not_equal(shared->order, __atomic_load_n(&shared->done, __ATOMIC_ACQUIRE)); /* it has died */
+	of_child.socket = accept4(tool->listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(of_child.socket >= 0);
+	tool_hear(&of_child, CALLTAP_MSG_HELLO);
+	while (!__atomic_load_n(&shared->child, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	for (uint32_t i = 0; i < FUNCTIONS; i++)
+		code_is_own(shared->child, functions[i]);
+	code_is_own(shared->child, _r_debug.r_brk);
+	assert_int_equal(kill(shared->child, SIGKILL), 0);
+	tool_await(tool);
+	assert_int_equal(shared->result, SIGKILL);
+	close(of_child.socket);
+}
+
+/*
+ * The agent's control thread is stopped in front of and behind each system call that it makes while it gives text back
+ * and forgets what it knew.  At each, a child of the process has all that it needs to do the same.
+ */
+static void a_child_of_any_moment_can_be_attached_to(void **state)
+{
+	struct pollfd poll_ = {.events = POLLIN};
+	struct tool tool;
+	unsigned moments = 0;
+	pid_t tid;
+	int status;
+
+	tool_start(&tool);
+	tool_attach(&tool, 0);
+	tool_set_up(&tool, 0);
+	tool_begin(&tool);
+	tid = control_thread(&tool);
+	assert_true(tid > 0);
+	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACESYSGOOD))
+		skip(); /* the test is traced itself, or may not trace */
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, tid, NULL, NULL), 0);
+	assert_int_equal(waitpid(tid, &status, __WALL), tid);
+	tool_tell_detach(&tool, CALLTAP_DETACH_RELEASE);
+	for (poll_.fd = tool.socket; !poll(&poll_, 1, 0); moments++) {
+		assert_int_equal(ptrace(PTRACE_SYSCALL, tid, NULL, NULL), 0);
+		assert_int_equal(waitpid(tid, &status, __WALL), tid);
+		assert_true(WIFSTOPPED(status));
+		attach_to_child_of_now(&tool);
+	}
+	assert_int_equal(ptrace(PTRACE_DETACH, tid, NULL, NULL), 0);
+	assert_true(moments > 20);
+	tool_hear_detached(&tool);
+	tool_park(true);
+	assert_int_equal(tool_release(&tool).error, 0);
+	tool_park(false);
+	tool_finish(&tool);
+}
+
 /* Where the library keeps its symbol of the name and the word that the loader fills in, less its base. */
 static void find_import(const char *name, uint64_t *symbol, uint64_t *word)
 {
@@ -642,6 +747,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_tool_that_died_leaves_no_records),
 		cmocka_unit_test(a_tool_that_reads_on_finds_them),
 		cmocka_unit_test(a_forked_child_is_followed_or_let_be),
+		cmocka_unit_test(a_child_of_any_moment_can_be_attached_to),
 	};
 
 	agent_path = argc > 1 ? argv[1] : "";

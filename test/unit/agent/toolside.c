@@ -407,14 +407,24 @@ void tool_begin(struct tool *tool)
 	assert_true(tool_recorded(tool) >= WORKERS);
 }
 
-void tool_detach(struct tool *tool, uint32_t flags)
+void tool_tell_detach(struct tool *tool, uint32_t flags)
 {
 	const struct calltap_msg_detach detach_ = {{CALLTAP_MSG_DETACH, sizeof(detach_)}, flags, 0};
-	const struct calltap_msg_detached *done;
 
 	tool_tell(tool, &detach_, NULL, 0);
-	done = tool_hear(tool, CALLTAP_MSG_DETACHED);
+}
+
+void tool_hear_detached(struct tool *tool)
+{
+	const struct calltap_msg_detached *done = tool_hear(tool, CALLTAP_MSG_DETACHED);
+
 	assert_int_equal(done->restored, tool->identity ? 0 : 4);
 	assert_int_equal(done->left, 0);
 	munmap(tool->arena_memory, tool->arena_size);
+}
+
+void tool_detach(struct tool *tool, uint32_t flags)
+{
+	tool_tell_detach(tool, flags);
+	tool_hear_detached(tool);
 }

@@ -65,6 +65,9 @@ void tool_tell_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_
 void tool_send_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4]);
 struct calltap_msg_apply_done tool_apply(struct tool *tool, uint32_t flags, uint64_t skip);
 void tool_detach(struct tool *tool, uint32_t flags);
+/* The two halves of that. */
+void tool_tell_detach(struct tool *tool, uint32_t flags);
+void tool_hear_detached(struct tool *tool);
 struct calltap_msg_released tool_release(struct tool *tool);
 /* All steps from the objects until functions are recorded. */
 void tool_begin(struct tool *tool);
