@@ -42,7 +42,8 @@ def sorted_out(case):
 
 
 def refused(case):
-    for by, word in (("weigh(kin)", "no call of 'weigh' tells 'kin'"), ("(kind)", "names no function"), ("weigh(", "is no value for --by")):
+    for by, word in (("weigh(kin)", "no call of 'weigh' tells 'kin'"), ("weigh(a(b))(kin)", "no call of 'weigh(a(b))' tells 'kin'"),
+                     ("(kind)", "names no function"), ("weigh(", "is no value for --by")):
         done = case.run([case.tool, "report", "--by", by, "-i", case.trace_path])
         expect(done.status != 0 and word in done.stderr, f"--by {by}: {done.status} {done.stderr}")
     done = case.run([case.tool, "report", "--by", "weigh(kind)", "-f", "weigh", "-i", case.trace_path])

@@ -125,7 +125,7 @@ function makeTable(model, rule, app) {
 			if (column.key === "name")
 				cell.title = cut(value, 1000);
 			else if (column.count)
-				cell.title = row.unfinished ? "open at the end, exit lost, entered before the trace, or left on another thread" : "";
+				cell.title = row.unfinished ? "open at the end, exit lost, entered before the trace or a fork, or left on another thread" : "";
 			else if (row.timed)
 				cell.title = column.finished ? NOT_OF_A_RANGE : row[column.key + "More"] ? `at most ${timeText(value + row[column.key + "More"])}` : "";
 			element.append(cell);

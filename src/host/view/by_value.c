@@ -15,9 +15,22 @@ bool by_value_is(const char *text)
 	return strchr(text, '(') || strstr(text, ":=");
 }
 
+/* The parenthesis that the text's last character closes: a C++ function's name may have its parameters in front. */
+static const char *last_open(const char *text)
+{
+	int depth = 0;
+
+	for (size_t at = strlen(text); at-- > 0;) {
+		depth += (text[at] == ')') - (text[at] == '(');
+		if (!depth)
+			return text[at] == '(' ? text + at : NULL;
+	}
+	return NULL;
+}
+
 int by_value_create(struct by_value **out, const char *text, struct calltap_diag *diag)
 {
-	const char *open = strchr(text, '('), *equals = strstr(text, ":=");
+	const char *open = last_open(text), *equals = strstr(text, ":=");
 	struct by_value *by = calloc(1, sizeof(*by));
 	size_t length = strlen(text);
 

@@ -237,7 +237,8 @@ static void print_table(const struct report *report, const struct report_options
 		out_text(out, "no call was recorded, or none that was asked for\n");
 	if (unfinished)
 		out_format(out,
-			   "unfinished calls: %llu (open at the end, exit lost, entered before the trace, or left on "
+			   "unfinished calls: %llu (open at the end, exit lost, entered before the trace or a fork, or "
+			   "left on "
 			   "another thread); their time is in Total and Self only\n",
 			   (unsigned long long)unfinished);
 	if (report->estimated)
