@@ -328,7 +328,8 @@ static void print_totals(const struct trace *trace, const struct totals *totals,
 		snprintf(line, sizeof(line), "%llu, such as marks", (unsigned long long)totals->events);
 		put_line(out, "Events", line);
 	}
-	snprintf(line, sizeof(line), "%llu", (unsigned long long)totals->lost);
+	snprintf(line, sizeof(line), "%llu%s", (unsigned long long)totals->lost,
+		 trace_damage(trace) ? ", or more: what is told last of threads may be missing (Damage)" : "");
 	put_line(out, "Lost records", line);
 	if (trace_calls_missed(trace)) {
 		snprintf(line, sizeof(line),
