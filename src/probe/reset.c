@@ -86,7 +86,18 @@ static bool release_frame(const struct release *release, uint64_t slot, uint64_t
 	       SYS(pwrite64, release->memory, arch_mirror(slot), sizeof(held), slot, 0, 0) == sizeof(held);
 }
 
-/* Release the frames of one page of the mirror, whose slots are one page of a stack. */
+static bool has_frames(const uint64_t *mirror)
+{
+	for (uint32_t i = 0; i < PAGE_WORDS; i++)
+		if (mirror[i])
+			return true;
+	return false;
+}
+
+/*
+ * Release the frames of one page of the mirror, whose slots are one page of a stack.  Where there are none no stack may
+ * be: the kernel writes to its log when a page right below the initial thread's stack is asked for.
+ */
 static void release_page(struct release *release, uint64_t *mirror)
 {
 	uint64_t slots[PAGE_WORDS], page = (uint64_t)arch_mirror((uint64_t)mirror) & ~(uint64_t)(PAGE - 1);
@@ -131,6 +142,8 @@ static void release_granule(struct release *release, struct space_leaf *leaf, ui
 	(void)leaf;
 	for (uint32_t i = 0; i < GRANULE_PAGES && !release->error; i++) {
 		if (known && !(entries[i] & PRESENT))
+			continue;
+		if (!has_frames((const uint64_t *)(plane + (uint64_t)i * PAGE)))
 			continue;
 		if (ARCH_FRAMES_GO_BACK)
 			release_page(release, (uint64_t *)(plane + (uint64_t)i * PAGE));
