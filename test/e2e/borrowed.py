@@ -22,6 +22,32 @@ class Borrowed(Program):
         self.start(case, [case.program("borrowed.c", sites=sites), kind])
 
 
+ODD = r"""
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline, noclone, used)) void runs(void) { for (;;) usleep(1000); }
+int main(void)
+{
+	printf("ready %d\n", (int)getpid());
+	fflush(stdout);
+	__asm__ volatile("push $-1\n\tjmp runs");
+	return 0;
+}
+"""
+
+
+class Odd(Program):
+    """The outermost frame returns to the address -1: whoever walks the stack finds a word that is no address of code."""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        source, program = os.path.join(case.folder, "odd.c"), os.path.join(case.folder, "odd")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(ODD)
+        done = case.run(["gcc", "-O2", "-o", program, source])
+        expect(not done.status, done.stderr)
+        self.start(case, [program])
+
+
 class Dispatches(Program):
     """test/prog/dispatches.c"""
 
@@ -299,7 +325,17 @@ def unshares(case):
             expect("the agent stays" not in tool.said(), f"it said {tool.said()!r}")
 
 
+def odd(case):
+    """It cannot be followed to where it began, and that is said."""
+    case.need_native("attaching")
+    with Odd(case) as program:
+        done = case.run([case.tool, "attach", "--duration", "100ms", "-o", case.trace_path, str(program.pid)])
+        expect(done.status == 2 and "cannot be followed" in done.stderr, f"status {done.status}: {done.stderr!r}")
+        os.kill(program.pid, 0)
+
+
 SINGLE = {
+    "attach-odd-return": odd,
     "attach-unshares": unshares,
     "attach-dropped-rights": drops,
     "attach-shut-stacks": shut_stacks,

@@ -56,6 +56,10 @@ static bool on_errand(pid_t alive, uint64_t pc)
 	unsigned char bytes[NATIVE_CODE_MAX];
 	uint64_t end = (pc | (SLACK_ALIGN - 1)) + 1, first = end - NATIVE_CODE_MAX;
 
+	/* A word that is taken for a return address may be anything: programs are in the lower half of the addresses.
+	 */
+	if (pc > INT64_MAX)
+		return false;
 	/* The segment may begin later. */
 	while (first < pc && memory_read(alive, first, bytes, end - first))
 		first = (first | (PAGE - 1)) + 1;
