@@ -27,6 +27,8 @@
 #define BUFFER_BYTES  (64u << 10) /* nothing is recorded */
 #define CHILDREN_MS   10000	  /* longest time for which the children of a recording are cleared, but for the last */
 
+static const char of_recording[] = "the recording"; /* that has been ended: whose of tell() and others */
+
 /*
  * Another session has the process: one that attaches to it just now, which looks like a child that was forked in the
  * midst of an attach; or the one that goes on without the process that was named, which it had given up.
@@ -153,13 +155,6 @@ static int clear(pid_t pid, char **argv, const char *whose, struct calltap_diag 
 	return ret;
 }
 
-int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)
-{
-	if (!attach_has_agent(pid) || !compare_text(pid, NULL, NULL).differing)
-		return 0;
-	return clear(pid, argv, "the recording", diag);
-}
-
 /* The processes that could not be cleared. */
 struct left {
 	uint32_t count;
@@ -172,6 +167,9 @@ static int clear_other(pid_t pid, char **argv, const char *whose, struct calltap
 {
 	int ret;
 
+	/* What was traced from its start keeps the agent: its text is what is to be given back. */
+	if (whose == of_recording && !compare_text(pid, NULL, NULL).differing)
+		return 0;
 	if (attach_slack_has(pid))
 		attach_slack_clean(pid);
 	ret = attach_has_agent(pid) ? clear(pid, argv, whose, diag) : 0;
@@ -265,12 +263,25 @@ static int clear_one(pid_t pid, char **argv, const char *whose, struct calltap_d
 	return tell(&told, whose, diag);
 }
 
+/* Clear the other processes of the session that has left that. */
+static int clear_others(struct record_silent *others, char **argv, const char *whose, struct calltap_diag *diag)
+{
+	struct left left = {0};
+
+	clear_all(others, argv, whose, &left);
+	if (!left.count)
+		return 0;
+	return calltap_diag_set(diag, -EIO,
+				"of %u %s nothing is taken away (%s%s); 'calltap detach PID' tries again:%s",
+				left.count, counted(left.count, "other process", "other processes"),
+				left.count > 1 ? "the first: " : "", left.why.text, left.pids);
+}
+
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 {
 	static const char whose[] = "an earlier calltap";
 	const pid_t parent = traced_parent(pid);
 	struct record_silent others = {0};
-	struct left left = {0};
 	int ret;
 
 	if (parent)
@@ -278,13 +289,20 @@ int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 	record_silent_of(&others, pid);
 	ret = clear_one(pid, argv, whose, diag);
 	if (!ret)
-		clear_all(&others, argv, whose, &left);
+		ret = clear_others(&others, argv, whose, diag);
 	record_silent_clear(&others);
-	if (left.count)
-		return calltap_diag_set(diag, -EIO,
-					"of %u %s of that calltap's nothing is taken away (%s); 'calltap "
-					"detach PID' tries again:%s",
-					left.count, counted(left.count, "other process", "other processes"),
-					left.why.text, left.pids);
 	return ret;
+}
+
+int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)
+{
+	struct record_silent others = {0};
+	int ret = 0, later;
+
+	record_silent_of(&others, pid);
+	if (attach_has_agent(pid) && compare_text(pid, NULL, NULL).differing)
+		ret = clear(pid, argv, of_recording, diag);
+	later = clear_others(&others, argv, of_recording, diag);
+	record_silent_clear(&others);
+	return ret ? ret : later;
 }

@@ -18,8 +18,9 @@
  */
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /*
- * Take away what a recording has left in the command that it had started, and that runs on: its functions' heads still
- * lead elsewhere.  0 also where nothing is left.
+ * Take away what a recording has left in a process that it had started, or followed, and that runs on, and in the
+ * others of that recording: their functions' heads still lead elsewhere.  0 also where nothing is left; -EIO with diag:
+ * in some of the others something is.
  */
 int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /*

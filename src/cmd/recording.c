@@ -823,7 +823,7 @@ static void tell_left(const struct record_result *result)
 	fprintf(stderr, "calltap: %llu %s not the file's again; ", (unsigned long long)result->left_over,
 		counted(result->left_over, "function of what runs on is switched off, but its bytes are",
 			"functions of what runs on are switched off, but their bytes are"));
-	if (result->detached && result->left_in == 1)
+	if (result->detached)
 		fprintf(stderr, "the 'calltap detach' that has ended the recording gives %s back\n",
 			counted(result->left_over, "it", "them"));
 	else

@@ -196,6 +196,31 @@ def lodges(case):
         expect(not remains(parent), f"the parent has {remains(parent)}")
 
 
+class Recorded(Program):
+    """test/prog/workers.c as a compiler leaves it, from its start."""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        self.start(case, [case.tool, "record", "-o", case.trace_path, "--", case.program("workers.c", sites=False)])
+
+
+def given_back(case):
+    """`calltap detach` of a recorded process gives functions their bytes back in all processes of the recording."""
+    case.need_native("programs as distributed")
+    with Recorded(case) as program:
+        os.kill(program.pid, signal.SIGUSR1)
+        until("the workers", lambda: len(children(program.pid)) == WORKERS)
+        time.sleep(SOON)
+        all_pids = [program.pid, *children(program.pid)]
+        try:
+            expect(all(live.differing(pid) for pid in all_pids), "a process has its own text while it is recorded")
+            done = case.run([case.tool, "detach", str(program.pid)])
+            expect(done.status == 0, f"status {done.status}: {done.stderr!r}")
+            for pid in all_pids:
+                expect(not live.differing(pid), f"process {pid}: text is not the files' again: {live.differing(pid)}")
+        finally:
+            os.kill(program.pid, signal.SIGTERM)  # it ends its children
+
+
 class ShortLived(Program):
     """test/prog/shortlived.c"""
 
@@ -219,6 +244,7 @@ def short_lived(case):
 SINGLE = {
     "attach-workers-storms": storms,
     "attach-workers-short-lived": short_lived,
+    "end-gives-back": given_back,
     "attach-workers-vfork": lodges,
     "attach-workers": released(calls=True),
     "attach-workers-adaptive": released("--time", "adaptive", calls=True),

@@ -4,11 +4,16 @@
  */
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
+#include <host/attach/attach.h>
 #include <host/compare.h>
 #include <host/proc.h>
 #include <host/space.h>
 #include <host/session/session.h>
+
+#define ERRAND_LOOKS   50
+#define ERRAND_STEP_NS 10000000
 
 struct files {
 	const struct session *session;
@@ -77,6 +82,11 @@ void verify_text(struct session *session, const struct target *target)
 
 	find_hooked(&files);
 	result = compare_text(target->pid, session->options->clears ? NULL : was_patched, &files);
+	/* Another tool's borrowed thread may be on its errand, before there is a board of that session's. */
+	for (int i = 0; i < ERRAND_LOOKS && result.differing && attach_slack_has(target->pid); i++) {
+		nanosleep(&(struct timespec){0, ERRAND_STEP_NS}, NULL);
+		result = compare_text(target->pid, session->options->clears ? NULL : was_patched, &files);
+	}
 	if (result.differing && !told->agent_stays && is_anothers(target->pid))
 		return; /* what differs is that one's */
 	compare_add(&told->text, &result);
