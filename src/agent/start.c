@@ -15,7 +15,7 @@
 
 #define STATM_BYTES  128u
 #define PLANES_SHARE 8u		/* the planes of stacks may take a part like this of it, */
-#define MAPS_SHARE   5u		/* and of the mappings that a process may have: threads need two each of their own */
+#define MAPS_SHARE   5u		/* and in all of the mappings that a process may have: a thread has two of its own */
 #define MAPS_USUAL   65530u	/* Linux's own limit, where nobody has changed it */
 #define PLANES_LEAST (4u << 20) /* or those of one stack with times, if they are no more than OWN_SHARE says */
 #define OWN_SHARE    4u		/* the agent's own memory is a part like this, or less, of what the program has left */
@@ -157,23 +157,25 @@ static bool is_short_of_memory(void)
 	return memory_left() < (uint64_t)OWN_SHARE * AGENT_WIPED_SIZE;
 }
 
-/* How many mappings a process may have. */
-static uint64_t maps_max(void)
+/* The bytes of so many granules as planes may be, each of which is a mapping.  The kernel's limit is read once. */
+static uint64_t planes_all(void)
 {
+	static uint64_t maps;
 	char text[STATM_BYTES];
 
-	return agent_read_text("/proc/sys/vm/max_map_count", text, sizeof(text)) ? agent_field(text, 0) : MAPS_USUAL;
+	if (!maps)
+		maps = agent_read_text("/proc/sys/vm/max_map_count", text, sizeof(text)) ? agent_field(text, 0)
+											 : MAPS_USUAL;
+	return (maps / MAPS_SHARE) << GRANULE_BITS;
 }
 
-/* Each granule of a plane is a mapping: where a program has thousands of threads these would be all that there may be.
- */
 void agent_planes_limit(void)
 {
-	uint64_t left = memory_left(), part = left / PLANES_SHARE, maps = (maps_max() / MAPS_SHARE) << GRANULE_BITS;
+	uint64_t left = memory_left(), part = left / PLANES_SHARE;
 
 	if (part < PLANES_LEAST && left / OWN_SHARE >= PLANES_LEAST)
 		part = PLANES_LEAST;
-	probe_planes_limit(part < maps ? part : maps);
+	probe_planes_limit(left == UINT64_MAX ? UINT64_MAX : part, planes_all());
 }
 
 int agent_process_init(void)

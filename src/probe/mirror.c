@@ -114,21 +114,22 @@ static void find_planes(uint64_t first, enum space_pair pair, uint64_t *planes[2
 }
 
 /* Both as they are now: a limit that comes later may leave less than is there. */
-static uint64_t planes_taken, planes_max; /* bytes; a max of 0 = there is no limit */
+static uint64_t planes_taken, planes_max = UINT64_MAX; /* bytes */
 
-void probe_planes_limit(uint64_t bytes)
+void probe_planes_limit(uint64_t more, uint64_t all)
 {
 	uint64_t taken = __atomic_load_n(&planes_taken, __ATOMIC_RELAXED);
 
-	__atomic_store_n(&planes_max, bytes == UINT64_MAX ? 0 : taken + bytes + 1, __ATOMIC_RELAXED);
+	if (more < all - (taken < all ? taken : all))
+		all = taken + more;
+	__atomic_store_n(&planes_max, all, __ATOMIC_RELAXED);
 }
 
 /* Take the bytes of a granule's two planes from what there is for them; false: they are not there. */
 static bool take_room(void)
 {
-	uint64_t max = __atomic_load_n(&planes_max, __ATOMIC_RELAXED);
-
-	if (__atomic_add_fetch(&planes_taken, 2 * GRANULE, __ATOMIC_RELAXED) < max || !max)
+	if (__atomic_add_fetch(&planes_taken, 2 * GRANULE, __ATOMIC_RELAXED) <=
+	    __atomic_load_n(&planes_max, __ATOMIC_RELAXED))
 		return true;
 	__atomic_sub_fetch(&planes_taken, 2 * GRANULE, __ATOMIC_RELAXED);
 	return false;

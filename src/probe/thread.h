@@ -227,8 +227,11 @@ static inline void probe_share_end(struct probe_thread *thread)
 const struct probe_region *probe_region_of(uint64_t address);
 /* Map the mirror and link planes around slot, if need be; true when slot can use them. */
 bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot);
-/* Planes may take so many bytes more from now on; UINT64_MAX: there is no limit.  Called by the control thread. */
-void probe_planes_limit(uint64_t bytes);
+/*
+ * Planes may take so many bytes more from now on, and no more than `all` with those that they have; UINT64_MAX: there
+ * is no such limit.  Called by the control thread.
+ */
+void probe_planes_limit(uint64_t more, uint64_t all);
 /* True if slot has its mirror already. */
 bool probe_mirror_is_covered(uint64_t slot);
 /* Map the planes of timed frames around slot, which has its mirror, if need be; true when slot can use them. */
