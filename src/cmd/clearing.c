@@ -27,8 +27,6 @@
 #define BUFFER_BYTES  (64u << 10) /* nothing is recorded */
 #define CHILDREN_MS   10000	  /* longest time for which the children of a recording are cleared, but for the last */
 
-static const char of_recording[] = "the recording"; /* that has been ended: whose of tell() and others */
-
 /*
  * Another session has the process: one that attaches to it just now, which looks like a child that was forked in the
  * midst of an attach; or the one that goes on without the process that was named, which it had given up.
@@ -89,19 +87,11 @@ int clearing_refuse(pid_t pid, struct calltap_diag *diag)
 				(int)pid, (int)pid);
 }
 
-/* Print what was done.  whose: what has left that; NULL: only text that differs still is told, as an error. */
-static int tell(const struct record_attached *told, const char *whose, struct calltap_diag *diag)
+/* Print what was done.  whose: what has left that. */
+static void tell(const struct record_attached *told, const char *whose)
 {
 	char size[TIMETEXT_MAX];
 
-	if (!whose && told->text.differing)
-		return calltap_diag_set(
-			diag, -ETXTBSY, "%llu %s from its files, the first at offset 0x%llx of %s",
-			(unsigned long long)told->text.differing,
-			counted(told->text.differing, "byte of its text differs", "bytes of its text differ"),
-			(unsigned long long)told->text.first, told->text.first_in);
-	if (!whose)
-		return 0;
 	printf("what %s had left in process %d is taken away", whose, (int)told->pid);
 	if (told->detach_stop_ns)
 		printf(", its threads were stopped for %.2f ms", (double)told->detach_stop_ns / 1e6);
@@ -112,8 +102,20 @@ static int tell(const struct record_attached *told, const char *whose, struct ca
 		       (unsigned long long)told->text.first, told->text.first_in);
 	else
 		printf("; all %s of its text are as in its files\n", sizetext(told->text.verified, size));
-	return 0;
 }
+
+/* Of a process that nothing is printed of, text that differs still is an error. */
+static int refuse_differing(const struct compare_result *text, struct calltap_diag *diag)
+{
+	if (!text->differing)
+		return 0;
+	return calltap_diag_set(diag, -ETXTBSY, "%llu %s from its files, the first at offset 0x%llx of %s",
+				(unsigned long long)text->differing,
+				counted(text->differing, "byte of its text differs", "bytes of its text differ"),
+				(unsigned long long)text->first, text->first_in);
+}
+
+/* whose: as of tell(); NULL: nothing is printed. */
 
 static int clear(pid_t pid, char **argv, const char *whose, struct calltap_diag *diag)
 {
@@ -147,13 +149,22 @@ static int clear(pid_t pid, char **argv, const char *whose, struct calltap_diag 
 		ret = calltap_diag_set(diag, -ESRCH,
 				       "process %d is not traced by you, and no calltap has left anything in it",
 				       (int)pid);
+	else if (!ret && whose)
+		tell(result.attached, whose);
 	else if (!ret)
-		ret = tell(result.attached, whose, diag);
+		ret = refuse_differing(&result.attached->text, diag);
 	options->command = NULL;
 	record_result_clear(&result);
 	recording_clear(&recording);
 	return ret;
 }
+
+/* How processes are cleared that looks find. */
+struct clearer {
+	char **argv;
+	const char *whose; /* as of tell(); NULL: nothing is printed */
+	bool text_alone;   /* a process whose text is its own keeps the agent, with which it was started */
+};
 
 /* The processes that could not be cleared. */
 struct left {
@@ -162,17 +173,16 @@ struct left {
 	struct calltap_diag why;
 };
 
-/* A process that has ended, or executed another program, has nothing any more.  whose: as of tell(). */
-static int clear_other(pid_t pid, char **argv, const char *whose, struct calltap_diag *diag)
+/* A process that has ended, or executed another program, has nothing any more. */
+static int clear_other(const struct clearer *clearer, pid_t pid, struct calltap_diag *diag)
 {
 	int ret;
 
-	/* What was traced from its start keeps the agent: its text is what is to be given back. */
-	if (whose == of_recording && !compare_text(pid, NULL, NULL).differing)
+	if (clearer->text_alone && !compare_text(pid, NULL, NULL).differing)
 		return 0;
 	if (attach_slack_has(pid))
 		attach_slack_clean(pid);
-	ret = attach_has_agent(pid) ? clear(pid, argv, whose, diag) : 0;
+	ret = attach_has_agent(pid) ? clear(pid, clearer->argv, clearer->whose, diag) : 0;
 	if (ret == -ESRCH || !attach_has_agent(pid))
 		ret = 0;
 	if (!ret && attach_slack_has(pid))
@@ -193,7 +203,7 @@ static void note_left(struct left *left, pid_t pid, const struct calltap_diag *w
 }
 
 /* Returns how many were cleared of those that the last look has found. */
-static uint32_t clear_found(const struct record_silent *silent, char **argv, const char *whose, int64_t until,
+static uint32_t clear_found(const struct clearer *clearer, const struct record_silent *silent, int64_t until,
 			    struct left *left)
 {
 	uint32_t cleared = 0;
@@ -204,7 +214,7 @@ static uint32_t clear_found(const struct record_silent *silent, char **argv, con
 
 		if (is_traced(silent->pids[i]))
 			continue;
-		ret = now_ms() < until ? clear_other(silent->pids[i], argv, whose, &diag)
+		ret = now_ms() < until ? clear_other(clearer, silent->pids[i], &diag)
 				       : calltap_diag_set(&diag, -ETIMEDOUT, "there was no time for it");
 
 		if (ret)
@@ -218,14 +228,15 @@ static uint32_t clear_found(const struct record_silent *silent, char **argv, con
  * Clear all that looks find.  Some may fork meanwhile, so there is another look after each that was of use; what one
  * finds that comes too late is told.  One that cannot be cleared may go on forking.  Returns how many were cleared.
  */
-static uint32_t clear_all(struct record_silent *silent, char **argv, const char *whose, struct left *left)
+static uint32_t clear_all(const struct clearer *clearer, struct record_silent *silent, struct left *left)
 {
-	int64_t until = whose ? INT64_MAX : now_ms() + CHILDREN_MS;
+	int64_t until =
+		clearer->whose ? INT64_MAX : now_ms() + CHILDREN_MS; /* the user waits for all of the first look */
 	uint32_t cleared, sum = 0;
 
 	do {
 		record_silent_look(silent);
-		cleared = clear_found(silent, argv, whose, until, left);
+		cleared = clear_found(clearer, silent, until, left);
 		if (until == INT64_MAX)
 			until = now_ms() + CHILDREN_MS;
 		sum += cleared;
@@ -235,9 +246,10 @@ static uint32_t clear_all(struct record_silent *silent, char **argv, const char 
 
 void clearing_children(struct record_result *result, char **argv)
 {
+	const struct clearer clearer = {.argv = argv};
 	struct left left = {0};
 
-	result->freed += clear_all(&result->silent, argv, NULL, &left);
+	result->freed += clear_all(&clearer, &result->silent, &left);
 	if (left.count)
 		fprintf(stderr,
 			"calltap: %u %s what was brought in before the fork, and nothing is recorded there (%s); "
@@ -260,15 +272,16 @@ static int clear_one(pid_t pid, char **argv, const char *whose, struct calltap_d
 	if (ret != -ESRCH || !code || attach_slack_has(pid))
 		return ret;
 	told.text = compare_text(pid, NULL, NULL);
-	return tell(&told, whose, diag);
+	tell(&told, whose);
+	return 0;
 }
 
 /* Clear the other processes of the session that has left that. */
-static int clear_others(struct record_silent *others, char **argv, const char *whose, struct calltap_diag *diag)
+static int clear_others(const struct clearer *clearer, struct record_silent *others, struct calltap_diag *diag)
 {
 	struct left left = {0};
 
-	clear_all(others, argv, whose, &left);
+	clear_all(clearer, others, &left);
 	if (!left.count)
 		return 0;
 	return calltap_diag_set(diag, -EIO,
@@ -279,30 +292,30 @@ static int clear_others(struct record_silent *others, char **argv, const char *w
 
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 {
-	static const char whose[] = "an earlier calltap";
+	const struct clearer clearer = {.argv = argv, .whose = "an earlier calltap"};
 	const pid_t parent = traced_parent(pid);
 	struct record_silent others = {0};
 	int ret;
 
 	if (parent)
 		return refuse_child(pid, parent, diag);
-	record_silent_of(&others, pid);
-	ret = clear_one(pid, argv, whose, diag);
+	record_silent_of(&others, pid, 0);
+	ret = clear_one(pid, argv, clearer.whose, diag);
 	if (!ret)
-		ret = clear_others(&others, argv, whose, diag);
+		ret = clear_others(&clearer, &others, diag);
 	record_silent_clear(&others);
 	return ret;
 }
 
-int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag)
+int clearing_finish(pid_t pid, unsigned long long since, char **argv, struct calltap_diag *diag)
 {
+	const struct clearer clearer = {.argv = argv, .whose = "the recording", .text_alone = true};
 	struct record_silent others = {0};
-	int ret = 0, later;
+	int ret, later;
 
-	record_silent_of(&others, pid);
-	if (attach_has_agent(pid) && compare_text(pid, NULL, NULL).differing)
-		ret = clear(pid, argv, of_recording, diag);
-	later = clear_others(&others, argv, of_recording, diag);
+	record_silent_of(&others, pid, since);
+	ret = clear_other(&clearer, pid, diag);
+	later = clear_others(&clearer, &others, diag);
 	record_silent_clear(&others);
 	return ret ? ret : later;
 }

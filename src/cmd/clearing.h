@@ -19,10 +19,11 @@
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /*
  * Take away what a recording has left in a process that it had started, or followed, and that runs on, and in the
- * others of that recording: their functions' heads still lead elsewhere.  0 also where nothing is left; -EIO with diag:
- * in some of the others something is.
+ * others of that recording: their functions' heads still lead elsewhere.  since: when its tool began (proc_began()).  0
+ * also where nothing is left; -EIO with diag: in some of the others something is.
  */
-int clearing_finish(pid_t pid, char **argv, struct calltap_diag *diag) __attribute__((warn_unused_result));
+int clearing_finish(pid_t pid, unsigned long long since, char **argv, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
 /*
  * Take away what a session has left in children that were forked meanwhile and have not called in; print only where
  * that cannot be.

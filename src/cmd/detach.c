@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <host/now.h>
+#include <host/proc.h>
 #include <host/text.h>
 
 #include "clearing.h"
@@ -100,6 +101,7 @@ int cmd_detach(int argc, char **argv)
 	struct remote_status before = {0};
 	struct steering steering;
 	char *answer = NULL;
+	unsigned long long since = 0; /* when the tool began */
 	bool started = false;
 	pid_t pid = 0;
 	int option, err = 0;
@@ -113,6 +115,8 @@ int cmd_detach(int argc, char **argv)
 		err = steering_no_more(&steering, argc, argv);
 	if (!err && !steering.done) {
 		started = !steering.instance && ask_status(pid, &before) && !before.attached;
+		if (started)
+			(void)!proc_began((pid_t)before.tool, &since); /* else all processes are looked at */
 		err = ask_to_end(&steering, pid, &answer);
 	}
 	/* There is no session, or its tool was killed before it answered. */
@@ -122,6 +126,6 @@ int cmd_detach(int argc, char **argv)
 		steering_print(answer);
 	free(answer);
 	if (!err && started)
-		err = clearing_finish(pid, argv, &steering.diag);
+		err = clearing_finish(pid, since, argv, &steering.diag);
 	return steering_close(&steering, err);
 }

@@ -102,13 +102,18 @@ pid_t proc_parent(pid_t pid)
 	return proc_stat(pid, STAT_PARENT, &parent) ? (pid_t)parent : -ESRCH;
 }
 
+bool proc_began(pid_t tid, unsigned long long *ticks)
+{
+	return proc_stat(tid, STAT_BEGAN, ticks);
+}
+
 uint64_t proc_age_ns(pid_t pid)
 {
 	uint64_t now, tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
-	unsigned long long began; /* in ticks since the boot */
+	unsigned long long began;
 	struct timespec boot;
 
-	if (!proc_stat(pid, STAT_BEGAN, &began))
+	if (!proc_began(pid, &began))
 		return 0;
 	clock_gettime(CLOCK_BOOTTIME, &boot);
 	now = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;

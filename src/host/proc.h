@@ -29,6 +29,8 @@ bool proc_ends_within(pid_t pid, int ms);
 bool proc_stat(pid_t tid, int place, unsigned long long *value);
 /* The process' parent; 0 = it has none that this PID namespace knows; -ESRCH: there is no such process. */
 pid_t proc_parent(pid_t pid);
+/* When it began, in the kernel's ticks since the boot; false: there is no such thread. */
+bool proc_began(pid_t tid, unsigned long long *ticks);
 /* How long the process has been there, in ns, to a clock tick; 0 = no such process. */
 uint64_t proc_age_ns(pid_t pid);
 /* How long the process' threads have run, or waited for a CPU, in ns; 0 = the kernel does not say. */

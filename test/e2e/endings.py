@@ -279,19 +279,36 @@ def threshold(case):
             stop(program)
 
 
-def strangers(case):
+def leaves_strangers_alone(case, command):
     """The tool looks into the memory of no process that was there before: the kernel waits, without an end, where one's
     mappings are locked by a thread that waits for a file system, and with it whoever reads them."""
     strace = shutil.which("strace")
     if not strace:
         raise Skip("strace is not installed")
     log = os.path.join(case.folder, "calls")
-    done = case.run([strace, "-o", log, "-e", "trace=openat", *case.record_command([case.program("calls.c")])])
+    done = case.run([strace, "-o", log, "-e", "trace=openat", *command])
     expect(done.status == 0, f"it ends with {done.status}: {done.stderr[-300:]}")
     with open(log, encoding="utf-8", errors="replace") as file:
         opened = {name for pid, name in re.findall(r'"/proc/(\d+)/(\w+)', file.read()) if int(pid) == os.getpid()}
     expect("stat" in opened, "the tool has not looked which processes there are")
     expect(not opened - {"stat", "task"}, f"of the process of this test it has opened {opened}")
+
+
+def strangers(case):
+    leaves_strangers_alone(case, case.record_command([case.program("calls.c")]))
+
+
+def strangers_at_a_detach(case):
+    case.need_native("programs as distributed")
+    output, tool = start(case, [case.tool, "record", "-o", case.trace_path, "--", "/bin/sh", "-c", "echo $$ runs; exec sleep 60"])
+    pid = wait_for(output, "runs").split()[0]
+    try:
+        until("the program", lambda: os.readlink(f"/proc/{pid}/exe").endswith("sleep"))
+        leaves_strangers_alone(case, [case.tool, "detach", pid])
+        finish(tool)
+    finally:
+        stop(tool)
+        os.kill(int(pid), signal.SIGKILL)
 
 
 def left_processes(number):
@@ -316,6 +333,7 @@ SINGLE = {
     "end-left-term": left_processes(signal.SIGTERM),
     "end-left-interrupt": left_processes(signal.SIGINT),
     "end-strangers": strangers,
+    "end-strangers-detach": strangers_at_a_detach,
     "end-among-forks": among_forks,
     "end-threshold": threshold,
     "end-return": ends("return", "5"),

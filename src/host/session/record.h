@@ -128,8 +128,11 @@ struct record_silent {
  * record_result_clear().
  */
 void record_silent_look(struct record_silent *silent);
-/* For such looks, all zeros before: processes of the session that pid is of, or was, but for pid itself. */
-void record_silent_of(struct record_silent *silent, pid_t pid);
+/*
+ * For such looks, all zeros before: processes of the session that pid is of, or was, but for pid itself.  since: only
+ * processes that began then or later (proc_began()), for the kernel may let who looks into any other one wait; 0 = all.
+ */
+void record_silent_of(struct record_silent *silent, pid_t pid, unsigned long long since);
 void record_silent_clear(struct record_silent *silent);
 
 /* Processes that are not in the trace: how many, and the first of them. */

@@ -23,7 +23,6 @@
 
 #include "session.h"
 
-#define STAT_BEGAN    22
 #define ANCESTORS_MAX 64
 
 /* A process that was attached to. */
@@ -52,7 +51,7 @@ void silent_note(struct session *session)
 	silent->parents = calloc(session->attachees.count, sizeof(*silent->parents));
 	if (!silent->parents)
 		return;
-	(void)!proc_stat(getpid(), STAT_BEGAN, &silent->since);
+	(void)!proc_began(getpid(), &silent->since);
 	session_lock(session);
 	for (uint32_t i = 0; i < session->attachees.count; i++) {
 		const struct attachee *attachee = &session->attachees.list[i];
@@ -71,8 +70,9 @@ void silent_note(struct session *session)
 		silent->board = board.st_ino;
 }
 
-void record_silent_of(struct record_silent *silent, pid_t pid)
+void record_silent_of(struct record_silent *silent, pid_t pid, unsigned long long since)
 {
+	silent->since = since;
 	silent->board = space_inode_of(pid, SPACE_BOARD);
 	note_seen(silent, pid);
 }
@@ -157,7 +157,7 @@ static void look_at(struct record_silent *silent, pid_t pid)
 	const pid_t parent = proc_parent(pid);
 	unsigned long long began;
 
-	if (is_seen(silent, pid) || !proc_stat(pid, STAT_BEGAN, &began) || began < silent->since || parent < 0 ||
+	if (is_seen(silent, pid) || !proc_began(pid, &began) || began < silent->since || parent < 0 ||
 	    proc_share_memory(pid, parent) || !has_remains(silent, pid, parent))
 		return;
 	note_found(silent, pid);
