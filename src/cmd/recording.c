@@ -778,9 +778,9 @@ static void tell_untraced(const struct record_result *result)
 	if (result->vforked || result->shut_in || result->stopped)
 		return;
 	if (result->limited)
-		fprintf(stderr, "calltap: a higher limit of memory (ulimit -v or -d, or of a cgroup) or of mappings "
-				"(sysctl vm.max_map_count) leaves room for more "
-				"threads, and so does a smaller buffer (-b)\n");
+		fprintf(stderr,
+			"calltap: a higher limit of memory (ulimit -v or -d, or of a cgroup) or of mappings "
+			"(sysctl vm.max_map_count) leaves room for more threads, and so does a smaller buffer (-b)\n");
 	else
 		fprintf(stderr, "calltap: a smaller buffer (-b) leaves room for more threads\n");
 }

@@ -232,13 +232,17 @@ bool space_same_file(const struct map *map, const struct map *other)
 	return map->inode == other->inode && map->major == other->major && map->minor == other->minor;
 }
 
+bool space_is_file(const struct map *map, const struct stat *file)
+{
+	return file->st_ino == map->inode && major(file->st_dev) == map->major && minor(file->st_dev) == map->minor;
+}
+
 static int open_same(const char *path, const struct map *map)
 {
 	int fd = files_open(path);
 	struct stat st;
 
-	if (fd < 0 || (!fstat(fd, &st) && st.st_ino == map->inode && major(st.st_dev) == map->major &&
-		       minor(st.st_dev) == map->minor))
+	if (fd < 0 || (!fstat(fd, &st) && space_is_file(map, &st)))
 		return fd;
 	close(fd);
 	return -ESTALE;

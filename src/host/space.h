@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #define SPACE_BOARD "/memfd:calltap-board" /* path of a mapping of some session's board (abi/ring.h) */
@@ -49,6 +50,8 @@ bool space_has_path(const struct space *space, const char *part);
  * 0 = there is none. */
 unsigned long space_inode_of(pid_t alive, const char *part);
 bool space_same_file(const struct map *map, const struct map *other);
+/* True if the mapping is of the file that stat() tells of. */
+bool space_is_file(const struct map *map, const struct stat *file);
 
 /* Take " (deleted)" off a path that the kernel tells; true: it was there. */
 bool space_cut_deleted(char *path);

@@ -86,6 +86,10 @@ static bool release_frame(const struct release *release, uint64_t slot, uint64_t
 	       SYS(pwrite64, release->memory, arch_mirror(slot), sizeof(held), slot, 0, 0) == sizeof(held);
 }
 
+/*
+ * Where a page of the mirror has no frame, its page of a stack is not asked for: right below the initial thread's stack
+ * the kernel writes a warning to its log for that.
+ */
 static bool has_frames(const uint64_t *mirror)
 {
 	for (uint32_t i = 0; i < PAGE_WORDS; i++)
@@ -94,10 +98,7 @@ static bool has_frames(const uint64_t *mirror)
 	return false;
 }
 
-/*
- * Release the frames of one page of the mirror, whose slots are one page of a stack.  Where there are none no stack may
- * be: the kernel writes to its log when a page right below the initial thread's stack is asked for.
- */
+/* Release the frames of one page of the mirror, whose slots are one page of a stack. */
 static void release_page(struct release *release, uint64_t *mirror)
 {
 	uint64_t slots[PAGE_WORDS], page = (uint64_t)arch_mirror((uint64_t)mirror) & ~(uint64_t)(PAGE - 1);

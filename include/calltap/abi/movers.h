@@ -40,7 +40,8 @@ static inline const char *calltap_mover(const char *path)
 /*
  * Guile copies the stack of whoever calls its library, when a continuation is taken that C code is part of.  Frames of
  * the program above it are there still when that continuation is called; those of the library itself may have ended.
- * So its own functions alone are left out.  True: the path is that of the library.
+ * So a tracer that records returns leaves the library's functions out, and no others.  Returns true if the path is the
+ * library's.
  */
 static inline int calltap_copies_own(const char *path)
 {

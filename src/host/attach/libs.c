@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "impl.h"
@@ -364,8 +363,7 @@ static bool never_unloaded(const struct libs *libs, const struct look *look, pid
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)alive);
-	if (!stat(path, &st) && st.st_ino == look->text->inode && major(st.st_dev) == look->text->major &&
-	    minor(st.st_dev) == look->text->minor)
+	if (!stat(path, &st) && space_is_file(look->text, &st))
 		return true;
 	if (needed.names)
 		each_dynamic(look->elf, DT_SONAME, is_needed, &needed);

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -153,8 +152,7 @@ static bool is_program(pid_t alive, const struct map *map)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)alive);
-	return !stat(path, &st) && st.st_ino == map->inode && major(st.st_dev) == map->major &&
-	       minor(st.st_dev) == map->minor;
+	return !stat(path, &st) && space_is_file(map, &st);
 }
 
 /*

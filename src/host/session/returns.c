@@ -47,7 +47,7 @@ bool returns_take(struct session *session, struct target *target, const struct o
 
 	if (moved || why)
 		session->no_returns = moved ? moved : why;
-	/* They are recorded without their returns; with those they were left out (copiers_refuse()). */
+	/* Guile's functions are recorded without returns: a tracer of returns leaves them out (copiers_refuse()). */
 	else if (calltap_copies_own(object_path(object)) && object_traceable(object))
 		session->no_returns = "Guile's library, which copies parts of stacks away and back";
 	if (!why)

@@ -39,7 +39,7 @@ int keepers_note(struct image *image)
 	return 0;
 }
 
-/* What speaks against a call of the function of that name, which is another object's. */
+/* The verdict on calls of another object's function of that name; SITE_OK: the function keeps no return address. */
 static enum site_verdict verdict_of(const struct images *images, const struct image *caller, const char *name)
 {
 	for (const struct image *image = images->first; image; image = image->next) {

@@ -3,7 +3,6 @@
  * of (attached_release.c, session/attachees.c).  Context: host, under the session's lock.
  */
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 
 #include <host/attach/attach.h>
@@ -55,8 +54,7 @@ static bool was_patched(const void *context, int fd)
 
 	if (fstat(fd, &st))
 		return false;
-	if (files->hooked.inode && st.st_ino == files->hooked.inode && major(st.st_dev) == files->hooked.major &&
-	    minor(st.st_dev) == files->hooked.minor)
+	if (files->hooked.inode && space_is_file(&files->hooked, &st))
 		return true;
 	for (uint32_t i = 0; i < files->target->map_count; i++) {
 		const struct image *image = files->target->maps[i].image;
@@ -73,7 +71,22 @@ static bool is_anothers(pid_t pid)
 	return space_inode_of(proc_alive(pid), SPACE_BOARD) != 0;
 }
 
-/* What a session that was killed had patched is not known: then all files are looked at. */
+/*
+ * What a session that was killed had patched is not known: then all files are looked at.  Another tool's borrowed
+ * thread may be on its errand, before there is a board of that session's: its end is waited for.
+ */
+static struct compare_result compare(const struct files *files)
+{
+	struct compare_result result;
+
+	for (int looks = 0;; looks++) {
+		result = compare_text(files->target->pid, files->session->options->clears ? NULL : was_patched, files);
+		if (!result.differing || looks == ERRAND_LOOKS || !attach_slack_has(files->target->pid))
+			return result;
+		nanosleep(&(struct timespec){0, ERRAND_STEP_NS}, NULL);
+	}
+}
+
 void verify_text(struct session *session, const struct target *target)
 {
 	struct record_attached *told = target->attachee->told;
@@ -81,12 +94,7 @@ void verify_text(struct session *session, const struct target *target)
 	struct compare_result result;
 
 	find_hooked(&files);
-	result = compare_text(target->pid, session->options->clears ? NULL : was_patched, &files);
-	/* Another tool's borrowed thread may be on its errand, before there is a board of that session's. */
-	for (int i = 0; i < ERRAND_LOOKS && result.differing && attach_slack_has(target->pid); i++) {
-		nanosleep(&(struct timespec){0, ERRAND_STEP_NS}, NULL);
-		result = compare_text(target->pid, session->options->clears ? NULL : was_patched, &files);
-	}
+	result = compare(&files);
 	if (result.differing && !told->agent_stays && is_anothers(target->pid))
 		return; /* what differs is that one's */
 	compare_add(&told->text, &result);

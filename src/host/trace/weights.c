@@ -182,15 +182,15 @@ static void keep_length(struct pieces *pieces, uint64_t ticks, uint32_t untimed)
 }
 
 /* The event ends a piece of the innermost function.  0 or -ENOMEM. */
-static int note_piece(struct weighing *weighing, const struct running *running, const struct trace_event *event)
+static int note_piece(struct weighing *weighing, const struct running *running, const struct trace_event *event,
+		      bool fair)
 {
 	uint64_t ticks = event->ticks - running->began;
 	struct pieces **pieces;
 	uint32_t function;
 
 	function = record_open_innermost(&running->open, weighing->functions);
-	if (function > weighing->functions || !ticks || ticks > weighing->longest_ticks || running->unfair ||
-	    !is_fair(weighing, running, event))
+	if (function > weighing->functions || !ticks || ticks > weighing->longest_ticks || running->unfair || !fair)
 		return 0;
 	pieces = &weighing->pieces[function];
 	if (!*pieces)
@@ -280,7 +280,7 @@ static inline void end_piece(struct weighing *weighing, struct running *running,
 }
 
 /* The event ends a run.  0 or -ENOMEM. */
-static int end_run(struct weighing *weighing, struct running *running, const struct trace_event *event)
+static int end_run(struct weighing *weighing, struct running *running, const struct trace_event *event, bool fair)
 {
 	int err = 0;
 
@@ -290,7 +290,7 @@ static int end_run(struct weighing *weighing, struct running *running, const str
 	    event->ticks - running->began <= weighing->longest_ticks)
 		err = keep_run(weighing, running, event->ticks - running->began);
 	if (running->run_length == 2 && running->began && event->ticks - running->began <= weighing->longest_ticks &&
-	    !running->unfair && is_fair(weighing, running, event))
+	    !running->unfair && fair)
 		keep_pair(weighing, running, event->ticks - running->began);
 	running->began = event->ticks;
 	running->run_length = 0;
@@ -308,11 +308,11 @@ static inline struct running *running_of(struct weighing *weighing, uint32_t thr
 }
 
 /* The record is the one from which on the next piece is measured. */
-static void begin_piece(struct weighing *weighing, struct running *running, const struct trace_event *event)
+static void begin_piece(struct weighing *weighing, struct running *running, const struct trace_event *event, bool fair)
 {
 	const bool enters = event->kind == CALLTAP_REC_ENTRY || event->kind == CALLTAP_REC_TAIL;
 
-	running->unfair = !is_fair(weighing, running, event);
+	running->unfair = !fair;
 	running->exact = true;
 	if (enters && event->id < weighing->functions && weighing->in_times[event->id] < STEADY)
 		weighing->in_times[event->id]++;
@@ -326,6 +326,7 @@ static void begin_piece(struct weighing *weighing, struct running *running, cons
 int weighing_note(struct weighing *weighing, const struct trace_event *event)
 {
 	struct running *running;
+	bool fair;
 	int err = 0;
 
 	if (event->thread >= weighing->threads)
@@ -333,10 +334,11 @@ int weighing_note(struct weighing *weighing, const struct trace_event *event)
 	running = running_of(weighing, event->thread);
 	if (!running)
 		return -ENOMEM;
+	fair = is_fair(weighing, running, event);
 	if (running->exact)
-		err = note_piece(weighing, running, event);
-	err = end_run(weighing, running, event) ? -ENOMEM : err;
-	begin_piece(weighing, running, event);
+		err = note_piece(weighing, running, event, fair);
+	err = end_run(weighing, running, event, fair) ? -ENOMEM : err;
+	begin_piece(weighing, running, event, fair);
 	record_open_follow(&running->open, event->kind, event->id);
 	return err;
 }
@@ -555,7 +557,7 @@ static double middle_length(struct lengths *lengths)
 	const uint32_t count = lengths->seen < LENGTHS_KEPT ? lengths->seen : LENGTHS_KEPT;
 
 	qsort(lengths->ticks, count, sizeof(*lengths->ticks), compare_lengths);
-	return count ? (double)lengths->ticks[count / 2] : 0;
+	return (double)lengths->ticks[count / 2];
 }
 
 /*

@@ -238,8 +238,7 @@ static void print_table(const struct report *report, const struct report_options
 	if (unfinished)
 		out_format(out,
 			   "unfinished calls: %llu (open at the end, exit lost, entered before the trace or a fork, or "
-			   "left on "
-			   "another thread); their time is in Total and Self only\n",
+			   "left on another thread); their time is in Total and Self only\n",
 			   (unsigned long long)unfinished);
 	if (report->estimated)
 		print_estimated(report, out);

@@ -126,7 +126,7 @@ bool walk_wants(const struct walk *walk, uint32_t function);
 bool view_filter_has_thread(const struct view_filter *filter, const struct trace *trace, uint32_t index);
 /* The same threads and chosen functions with all of their calls, whatever else the filter leaves out; `to_ns` stays. */
 struct view_filter view_filter_whole(const struct view_filter *filter);
-/* What the trace's rows of these threads tell of losses, of the whole trace. */
+/* The losses that the rows of these threads tell of; a row is about the whole trace. */
 struct view_losses {
 	uint64_t records;
 	bool overwritten; /* a flight recorder's older records */

@@ -583,7 +583,8 @@ static bool taken_back(uint32_t id)
 	return probe_take_back(&writer, id, arch_clock(), UINT32_MAX);
 }
 
-/* One frame's ENTRY and TAILs go together; whose records are more than that, or not the last ones, keeps them all. */
+/* One frame's ENTRY and TAILs are taken back together.  A frame with too many TAILs, or with records behind them, keeps
+ * all. */
 static void tails_are_taken_back_with_their_entry(void **state)
 {
 	uint64_t began, chain;
