@@ -13,7 +13,7 @@ import time
 import live
 import tracefile as tf
 from endings import finish, wait_for
-from harness import Process, Skip, expect, stop, until
+from harness import Process, Skip, expect, halt, stop, until
 from steer import own_place
 from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost
 
@@ -496,8 +496,7 @@ def stopped(case):
     """A stopped process stays stopped, whatever the tool says."""
     case.need_native("attaching")
     with Program(case) as program:
-        os.kill(program.pid, signal.SIGSTOP)
-        until("the program to stop", lambda: state(program.pid) == "T")
+        halt(program.pid)
         refused(case, program.pid, str(program.pid))
         expect(state(program.pid) == "T", f"the program's state is {state(program.pid)}")
         # No SIGCONT here: the stop alone interrupts sigtimedwait, and the program rightly complains.
@@ -897,8 +896,7 @@ def beside_comings(case):
         expect(given_up <= COMINGS // 4, f"{given_up} of {COMINGS} attaches were given up")
         expect(followed > COMINGS // 4, f"only {followed} of {COMINGS} traces have a library that came")
         until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
-        os.kill(program.pid, signal.SIGSTOP)
-        until("the program to stand", lambda: re.search(r"State:\s+T", look_at(program.pid, "status")))
+        halt(program.pid)
         different = live.differing(program.pid)
         expect(not different, f"text differs from its file: {list(different.items())[:5]}")
         os.kill(program.pid, signal.SIGCONT)

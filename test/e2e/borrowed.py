@@ -9,7 +9,7 @@ import cleared
 import live
 from attach import at_the_same_moment, attach_for
 from endings import finish
-from harness import Skip, expect, until
+from harness import Skip, expect, halted, until
 from steering import Program, Tool, left_alone, threads
 
 SOON = 0.2  # seconds, in which all threads of the program are at what they do
@@ -162,16 +162,6 @@ FREEZERS = {  # of each version: folders, the file, and what is written to it
 def write_to(folder, name, text):
     with open(os.path.join(folder, name), "w", encoding="ascii") as file:
         file.write(text)
-
-
-@contextlib.contextmanager
-def stopped(pid):
-    os.kill(pid, signal.SIGSTOP)
-    until("the stop", lambda: state_of(pid) == "T")
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def frozen(version):
@@ -339,7 +329,7 @@ SINGLE = {
     "attach-unshares": unshares,
     "attach-dropped-rights": drops,
     "attach-shut-stacks": shut_stacks,
-    "attach-ends-stopped": held_at_the_end(stopped, "is stopped"),
+    "attach-ends-stopped": held_at_the_end(halted, "is stopped"),
     "attach-ends-frozen": held_at_the_end(frozen(2), "is frozen by its cgroup"),
     "attach-ends-frozen-v1": held_at_the_end(frozen(1), "is frozen by its cgroup"),
     "attach-in-strlen": scans,

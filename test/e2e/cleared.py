@@ -8,7 +8,7 @@ import time
 import builds
 import live
 from endings import finish
-from harness import Process, expect, until
+from harness import Process, expect, halt, until
 from later import Recorded
 from loaderless import built
 from steer import calltap
@@ -128,7 +128,7 @@ def has_socket(process):
 
 def asked_and_killed(case, tool, verb, pid):
     """The tool is killed when it has been asked, and has not answered.  Returns the verb's process."""
-    os.kill(tool.process.pid, signal.SIGSTOP)
+    halt(tool.process.pid)
     process = Process([case.tool, verb, str(pid)], cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     until(f"{verb} to ask", lambda: has_socket(process))

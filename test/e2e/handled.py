@@ -11,7 +11,7 @@ import time
 import live
 from endings import finish
 from handlers import is_served, library_folder, linking, no_tool_is_left, program, serving, with_handlers
-from harness import Failure, Process, Skip, expect, until
+from harness import Failure, Process, Skip, expect, halted, until
 from steering import STATUS, Program, Tool, clean, descriptors, listing, look, mappings
 
 TURNS = 2000
@@ -473,15 +473,14 @@ def tool_stopped(case):
         told.do("on", 0, "leaf", GENERAL)
         tool = told.tool()
         for _ in range(3):
-            os.kill(tool, signal.SIGSTOP)
-            told.exact({0: "leaf"})
-            for words in (("on", 1, "outer", GENERAL), ("filter", 0, "outer"), ("off", 0)):
-                answer = told.ask(*words)
-                expect(answer.startswith("error -110"), f"{words} with a stopped tool: {answer}")
-            told.do("run", TURNS)
-            found = told.numbers("counts", 0)
-            expect(not found["entries"], f"handlers run after unregister: {found}")
-            os.kill(tool, signal.SIGCONT)
+            with halted(tool):
+                told.exact({0: "leaf"})
+                for words in (("on", 1, "outer", GENERAL), ("filter", 0, "outer"), ("off", 0)):
+                    answer = told.ask(*words)
+                    expect(answer.startswith("error -110"), f"{words} with a stopped tool: {answer}")
+                told.do("run", TURNS)
+                found = told.numbers("counts", 0)
+                expect(not found["entries"], f"handlers run after unregister: {found}")
             until("unregister to be done", lambda: told.ask("off", 0) == "ok", 10)
             told.do("on", 1, "outer", GENERAL)
             told.do("on", 0, "leaf", GENERAL)

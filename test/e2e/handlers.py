@@ -93,9 +93,15 @@ def is_served(case, pid):
 
 
 def no_tool_is_left(case):
-    """The tools end with the programs that they serve."""
-    until("tools that have nobody to serve to end",
-          lambda: not [pid for _, pid in serving(case) if not os.path.exists(f"/proc/{pid}")], 10)
+    """The tools end with the programs that they serve.  One that does not is ended here, or each later case would find it."""
+    def left():
+        return [tool for tool, pid in serving(case) if not os.path.exists(f"/proc/{pid}")]
+
+    try:
+        until("tools that have nobody to serve to end", lambda: not left(), 10)
+    finally:
+        for tool in left():
+            os.kill(tool, signal.SIGKILL)
 
 
 def cases_of(source, names, flags=(), prefix="", status=None):

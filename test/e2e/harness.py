@@ -379,3 +379,29 @@ def stop(process):
     except ProcessLookupError:
         pass
     process.wait()
+
+
+def halt(pid):
+    """SIGSTOP, and until each of its threads has stopped.  kill() returns before: the signal wakes one thread, which
+    stops the others when it gets a CPU, and meanwhile they answer."""
+    def has_stopped():
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            try:
+                with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8", errors="replace") as stat:
+                    if stat.read().rpartition(")")[2].split()[0] not in "TtZX":
+                        return False
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+        return True
+
+    os.kill(pid, signal.SIGSTOP)
+    until(f"process {pid} to stop", has_stopped)
+
+
+@contextlib.contextmanager
+def halted(pid):
+    halt(pid)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)

@@ -12,7 +12,7 @@ import attach
 import live
 import steer
 from endings import finish
-from harness import Process, copied, expect, stop, until
+from harness import Process, copied, expect, halted, stop, until
 from steering import Program, Session, Tool, clean, left_alone, look, nothing_lost, sockets, threads
 
 KILLS, LATEST = 25, 0.25  # seconds from the tool's start, in which it attaches to all
@@ -128,15 +128,14 @@ def copies(case):
 def programs_differ(case):
     """Different programs; one without sites, one stopped, one that has ended: these are told, and the others are traced."""
     case.need_native("attaching")
-    breeds, plain, halted = Breeds(case), Program(case, sites=False), Breeds(case)
-    with running(Program(case), breeds, plain, halted) as (program, *_), Named(case, "gone") as gone:
+    breeds, plain, still = Breeds(case), Program(case, sites=False), Breeds(case)
+    with running(Program(case), breeds, plain, still) as (program, *_), Named(case, "gone") as gone:
         gone.end()
-        os.kill(halted.pid, signal.SIGSTOP)
-        done = attach_to(case, "--duration", "300ms", gone.pid, plain.pid, breeds.pid, halted.pid, program.pid)
-        os.kill(halted.pid, signal.SIGCONT)
+        with halted(still.pid):
+            done = attach_to(case, "--duration", "300ms", gone.pid, plain.pid, breeds.pid, still.pid, program.pid)
         expect(done.status == 0, f"exit status {done.status}: {done.stderr!r}")
         told = re.findall(r"(?m)^calltap: process (\d+) is not traced: (.*)$", done.stderr)
-        expect([int(pid) for pid, _ in told] == [gone.pid, plain.pid, halted.pid], f"it said {done.stderr!r}")
+        expect([int(pid) for pid, _ in told] == [gone.pid, plain.pid, still.pid], f"it said {done.stderr!r}")
         expect("no function that can be traced" in told[1][1] and "stopped" in told[2][1], f"it said {done.stderr!r}")
     trace = case.trace()
     expect({row[0] for row in trace.processes.values()} == {breeds.pid, program.pid}, f"processes: {trace.processes}")

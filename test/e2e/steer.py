@@ -10,7 +10,7 @@ import time
 
 import tracefile as tf
 from endings import finish, wait_for
-from harness import Process, Skip, expect, stop, until
+from harness import Process, Skip, expect, halted, stop, until
 from steering import Program, Session, Tool, clean, connect, folder_of, left_alone, look, nothing_lost, sockets
 
 # The agent's hook in the loader is all that was patched.
@@ -436,9 +436,8 @@ def tool_stopped(case):
     """A tool that is stopped does not answer: told, with the remedy, also by what would wait long for an answer."""
     environment = own_place(case)
     with Recorded(case, "--mode", "drop") as program:
-        os.kill(program.process.pid, signal.SIGSTOP)
-        asked = [case.run([case.tool, *words]) for words in (["status"], ["detach", str(program.pid)])]
-        os.kill(program.process.pid, signal.SIGCONT)
+        with halted(program.process.pid):
+            asked = [case.run([case.tool, *words]) for words in (["status"], ["detach", str(program.pid)])]
         remedy = f"is stopped; `kill -CONT {program.process.pid}` lets it go on"
         expect(all(done.status == 1 and remedy in done.stderr for done in asked), f"{[(done.status, done.stderr) for done in asked]}")
         # Nor does it do later what was given up.

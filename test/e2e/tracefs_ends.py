@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from harness import Process, expect, stop, until
+from harness import Process, expect, halt, stop, until
 from steer import own_place
 from steering import Program, left_alone
 from tracefs import Tree, native
@@ -62,7 +62,7 @@ def unread(case):
         for i in range(INSTANCES):
             os.mkdir(tree.path(f"instances/i{i}"))
             tree.write(f"instances/i{i}/current_tracer", "function_graph\n")
-        os.kill(tree.process.pid, signal.SIGSTOP)
+        halt(tree.process.pid)
         until("records", lambda: sum(size > BEHIND for size in waiting(tree.process.pid)) > INSTANCES, seconds=60)
         os.kill(program.pid, signal.SIGKILL)
         os.kill(tree.process.pid, signal.SIGCONT)
@@ -117,7 +117,7 @@ def read_to_the_end(case):
         for reader in readers:
             stack.callback(stop, reader)
         time.sleep(0.3)
-        os.kill(tree.process.pid, signal.SIGSTOP)
+        halt(tree.process.pid)
         program.stdin.write(f"{CALLS}\n")
         program.stdin.flush()
         try:

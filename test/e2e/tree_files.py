@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from harness import Process, Skip, expect, stop, until
+from harness import Process, Skip, expect, halt, stop, until
 from steer import calltap, own_place
 from steering import Program, left_alone
 from tracefs import Tree, mounted, native
@@ -284,7 +284,7 @@ def profiler_losses(case):
         for stopped in (False, True):
             before = profile(tree).get("burst", [0])[0]
             if stopped:
-                os.kill(tree.process.pid, signal.SIGSTOP)
+                halt(tree.process.pid)
             calls = LOSES if stopped else LOSES // 100
             program.stdin.write(f"{calls}\n")
             program.stdin.flush()
@@ -314,7 +314,7 @@ def backlog(case):
         tree.write("buffer_size_kb", str(256 << 10))
         tree.write("set_ftrace_filter", "burst\n")
         tree.write("current_tracer", "function\n")
-        os.kill(tree.process.pid, signal.SIGSTOP)
+        halt(tree.process.pid)
         program.stdin.write(f"{BACKLOG}\n")
         program.stdin.flush()
         try:
