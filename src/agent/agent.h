@@ -474,6 +474,18 @@ void *agent_map(int fd, uint64_t size, int prot, int flags, int seals) __attribu
 int agent_memory_init(void) __attribute__((warn_unused_result)); /* once per image */
 /* generation: 0 for set 0, else the further instance's. */
 int agent_arena_add(uint32_t set, uint32_t generation, int fd, uint64_t size) __attribute__((warn_unused_result));
+/*
+ * Unmap what the pointer leads to, if it leads anywhere.  Program threads may fork meanwhile, and the child unmaps what
+ * it knows of, where another thread may have its own memory by then: so the pointer is NULL before.
+ */
+#define agent_unmap(pointer, size)                                                                                     \
+	do {                                                                                                           \
+		const void *agent_unmap_at = (pointer);                                                                \
+                                                                                                                       \
+		__atomic_store_n(&(pointer), NULL, __ATOMIC_RELEASE);                                                  \
+		if (agent_unmap_at)                                                                                    \
+			sys_munmap((void *)(uintptr_t)agent_unmap_at, size);                                           \
+	} while (0)
 /* Unmap the arena of a further instance that has ended; its place in agent.arenas is free then, with size 0. */
 void agent_arena_unmap(struct agent_mapped *arena);
 /* Wake every writer that waits for a reader that is gone. */

@@ -231,10 +231,13 @@ void agent_handlers_end(void)
 void agent_handlers_release(void)
 {
 	uint64_t bytes = sizeof(struct calltap_handled) + sizeof(struct calltap_roles), own = sizeof(uint64_t);
+	const uint32_t count = agent.handled_count;
 
 	probe_handled_set(NULL);
 	agent_faults_give_back();
-	for (uint32_t i = 0; i < agent.handled_count; i++) {
+	/* Not known first, and unmapped then: as agent_unmap(). */
+	__atomic_store_n(&agent.handled_count, 0, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < count; i++) {
 		const struct probe_handled_table *table = &agent.handled[i];
 
 		if (i && table->rows == table[-1].rows)
@@ -242,5 +245,4 @@ void agent_handlers_release(void)
 		sys_munmap((void *)table->rows, table->functions * bytes);
 		sys_munmap(table->bodies, table->functions * own);
 	}
-	agent.handled_count = 0;
 }

@@ -188,15 +188,13 @@ void agent_await_writers(void)
 void agent_memory_release(void)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
-	const struct agent_mapped *arenas = agent.arenas.list;
+	struct agent_mapped *arenas = agent.arenas.list;
 
 	for (size_t i = 0; i < agent.arenas.count; i++)
 		if (arenas[i].size)
-			sys_munmap(arenas[i].at, arenas[i].size);
+			agent_arena_unmap(&arenas[i]);
 	agent_store_empty(&agent.arenas);
-	if (probe_context.shared.board)
-		sys_munmap(probe_context.shared.board, CALLTAP_PAGE);
-	probe_context.shared.board = NULL;
+	agent_unmap(probe_context.shared.board, CALLTAP_PAGE);
 	memset(probe_context.writers, 0, sizeof(probe_context.writers));
 	if (sys_failed(SYS(madvise, wiped, AGENT_WIPED_SIZE, MADV_DONTNEED, 0, 0, 0))) /* locked */
 		memset(wiped, 0, sizeof(*wiped));

@@ -134,11 +134,7 @@ void agent_programs_release(void)
 {
 	probe_program_set(NULL);
 	probe_counts_set(NULL, 0, 0);
-	if (counts)
-		sys_munmap(counts, sizeof(*counts));
-	counts = NULL;
+	agent_unmap(counts, sizeof(*counts));
 	counts_error = 0;
-	if (tables)
-		sys_munmap(tables, CALLTAP_PROGRAMS_SIZE);
-	tables = NULL;
+	agent_unmap(tables, CALLTAP_PROGRAMS_SIZE);
 }

@@ -25,17 +25,13 @@ int agent_set_take(const struct calltap_msg_set *set)
 int agent_tables_take(const struct calltap_msg_tables *tables, int fd)
 {
 	struct agent_mapped made = {.size = tables->size};
-	const struct agent_mapped old = {.at = agent.tables, .size = agent.tables_size};
 
 	if (tables->head.size != sizeof(*tables) || fd < 0)
 		return -EPROTO;
 	made.at = agent_map(fd, made.size, PROT_READ, MAP_SHARED, F_SEAL_SHRINK);
 	if (sys_failed((long)made.at))
 		return 0;
-	/* A child that is forked meanwhile knows of none that it has not (plans.c). */
-	__atomic_store_n(&agent.tables, NULL, __ATOMIC_RELEASE);
-	if (old.at)
-		sys_munmap(old.at, old.size);
+	agent_unmap(agent.tables, agent.tables_size);
 	agent.tables_size = made.size;
 	__atomic_store_n(&agent.tables, made.at, __ATOMIC_RELEASE);
 	return 0;
@@ -67,14 +63,12 @@ int agent_triggers_take(const struct calltap_msg_triggers *triggers, int fd)
 
 void agent_settings_release(void)
 {
-	const struct agent_mapped *triggers = agent.triggers.list;
+	struct agent_mapped *triggers = agent.triggers.list;
 
-	if (agent.tables)
-		sys_munmap(agent.tables, agent.tables_size);
-	agent.tables = NULL;
+	agent_unmap(agent.tables, agent.tables_size);
 	if (agent.triggers.count && probe_triggers_set(NULL, 0))
 		return; /* the probes did not let go of them */
 	for (size_t i = 0; i < agent.triggers.count; i++)
-		sys_munmap(triggers[i].at, triggers[i].size);
+		agent_unmap(triggers[i].at, triggers[i].size);
 	agent_store_empty(&agent.triggers);
 }

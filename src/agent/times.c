@@ -62,9 +62,6 @@ bool agent_times_may(const struct calltap_site *site)
 void agent_times_release(void)
 {
 	probe_times = NULL;
-	if (agent.times)
-		sys_munmap((void *)(uintptr_t)agent.times, sizeof(*agent.times));
-	if (agent.times_empty)
-		sys_munmap((void *)(uintptr_t)agent.times_empty, sizeof(*agent.times_empty));
-	agent.times = agent.times_empty = NULL;
+	agent_unmap(agent.times, sizeof(*agent.times));
+	agent_unmap(agent.times_empty, sizeof(*agent.times_empty));
 }

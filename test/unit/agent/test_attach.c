@@ -138,29 +138,6 @@ static void go_until(struct tool *tool, enum step last)
 	tool_detach(tool, CALLTAP_DETACH_RELEASE);
 }
 
-static void lead_to(struct tool *tool, uint64_t plan, bool on)
-{
-	union {
-		struct calltap_msg_switch message;
-		uint8_t bytes[sizeof(struct calltap_msg_switch) + 5 * sizeof(uint32_t)];
-	} out = {.message = {.head = {CALLTAP_MSG_SWITCH, sizeof(out.bytes)}, .plan_id = plan, .on = on, .count = 5}};
-	const struct calltap_msg_switch_done *done;
-
-	for (uint32_t i = 0; i < 5; i++)
-		out.message.sites[i] = i;
-	tool_tell(tool, &out, NULL, 0);
-	done = tool_hear(tool, CALLTAP_MSG_SWITCH_DONE);
-	assert_int_equal(done->switched, 4);
-	assert_int_equal(done->failed, 1); /* there is no function with number five */
-}
-
-static void set(struct tool *tool, uint32_t depth_max, uint32_t tree_filter)
-{
-	const struct calltap_msg_set set_ = {{CALLTAP_MSG_SET, sizeof(set_)}, depth_max, tree_filter, 0};
-
-	tool_tell(tool, &set_, NULL, 0);
-}
-
 /* Check which functions are recorded from now on. */
 static void see(const struct tool *tool, bool outers, bool middles, bool inners)
 {
@@ -199,33 +176,33 @@ static void it_is_steered(void **state)
 	tool_set_up(&tool, 0);
 	tool_begin(&tool);
 	tool_send_plan(&tool, 2, CALLTAP_PLAN_STUBS, LIMITED);
-	set(&tool, 0, 1);
+	tool_set(&tool, 0, 1);
 	tool_send_plan(&tool, 3, CALLTAP_PLAN_STUBS, TREES);
 	tool.plan_moved = 1ul << 40; /* as if for a library that has been closed meanwhile */
 	tool_tell_plan(&tool, 4, CALLTAP_PLAN_STUBS, TREES);
 	tool.plan_moved = 0;
 	assert_int_equal(((struct calltap_msg_plan_done *)tool_hear(&tool, CALLTAP_MSG_PLAN_DONE))->error, -ESTALE);
-	set(&tool, 0, 0);
+	tool_set(&tool, 0, 0);
 	for (int i = 0; i < 4; i++) {
 		see(&tool, true, true, true);
-		set(&tool, 2, 0);
-		lead_to(&tool, 2, true);
+		tool_set(&tool, 2, 0);
+		tool_lead_to(&tool, 2, true);
 		see(&tool, true, true, false);
-		set(&tool, 0, 1);
-		lead_to(&tool, 3, true);
+		tool_set(&tool, 0, 1);
+		tool_lead_to(&tool, 3, true);
 		see(&tool, false, true, true);
-		lead_to(&tool, i % 2 ? 1 : 2, false); /* by whichever plan */
-		set(&tool, 2, 0);
-		lead_to(&tool, 2, true);
+		tool_lead_to(&tool, i % 2 ? 1 : 2, false); /* by whichever plan */
+		tool_set(&tool, 2, 0);
+		tool_lead_to(&tool, 2, true);
 		see(&tool, true, true, false); /* a thread that was outside all trees is not shut out */
-		set(&tool, 0, 0);
-		lead_to(&tool, 1, true);
+		tool_set(&tool, 0, 0);
+		tool_lead_to(&tool, 1, true);
 		see(&tool, true, true, true);
-		set(&tool, 2, 0);
-		lead_to(&tool, 2, true);
+		tool_set(&tool, 2, 0);
+		tool_lead_to(&tool, 2, true);
 		see(&tool, true, true, false); /* a frame that was deep then is not deep now */
-		set(&tool, 0, 0);
-		lead_to(&tool, i % 2 ? 1 : 2, true);
+		tool_set(&tool, 0, 0);
+		tool_lead_to(&tool, i % 2 ? 1 : 2, true);
 	}
 	tool_park(true);
 	tool_detach(&tool, CALLTAP_DETACH_RELEASE);
@@ -462,146 +439,6 @@ static void a_forked_child_is_followed_or_let_be(void **state)
 	tool_finish(&tool);
 }
 
-static pid_t control_thread(const struct tool *tool)
-{
-	char path[300], name[32] = "";
-	struct dirent *entry;
-	pid_t found = 0;
-	DIR *folder;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", tool->pid);
-	folder = opendir(path);
-	assert_non_null(folder);
-	while (!found && (entry = readdir(folder))) {
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", tool->pid, entry->d_name);
-		file = fopen(path, "re");
-		if (file && fgets(name, sizeof(name), file) && !strcmp(name, "calltap\n"))
-			found = (pid_t)strtol(entry->d_name, NULL, 10);
-		if (file)
-			fclose(file);
-	}
-	closedir(folder);
-	return found;
-}
-
-/* The code there is as the test has it, which has the same libraries at the same places. */
-static void code_is_own(pid_t pid, uint64_t address)
-{
-	char path[64];
-	uint8_t bytes[8];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_int_equal(pread(fd, bytes, sizeof(bytes), (off_t)address), sizeof(bytes));
-	close(fd);
-	assert_memory_equal(bytes, (void *)address, sizeof(bytes));
-}
-
-/* The process forks now, and a tool comes to the child: it says HELLO when it has put all away that it knows of. */
-static void attach_to_child_of_now(struct tool *tool)
-{
-	struct tool of_child = *tool;
-	struct pollfd poll_ = {tool->listener, POLLIN, 0};
-
-	shared->child = 0;
-	tool_order_only(FORK_ATTACH);
-	while (poll(&poll_, 1, 10) == 0)
-		assert_int_not_equal(shared->order, __atomic_load_n(&shared->done, __ATOMIC_ACQUIRE)); /* it has died */
-	of_child.socket = accept4(tool->listener, NULL, NULL, SOCK_CLOEXEC);
-	assert_true(of_child.socket >= 0);
-	tool_hear(&of_child, CALLTAP_MSG_HELLO);
-	while (!__atomic_load_n(&shared->child, __ATOMIC_ACQUIRE))
-		usleep(1000);
-	for (uint32_t i = 0; i < FUNCTIONS; i++)
-		code_is_own(shared->child, functions[i]);
-	code_is_own(shared->child, _r_debug.r_brk);
-	assert_int_equal(kill(shared->child, SIGKILL), 0);
-	tool_await(tool);
-	assert_int_equal(shared->result, SIGKILL);
-	close(of_child.socket);
-}
-
-/* Has the agent sent a message of that type?  It stays where it is; those before it are taken. */
-static bool has_said(struct tool *tool, uint32_t type)
-{
-	const struct calltap_msg *head = (const struct calltap_msg *)tool->message;
-	struct pollfd poll_ = {tool->socket, POLLIN, 0};
-
-	while (poll(&poll_, 1, 0) == 1) {
-		assert_true(recv(tool->socket, tool->message, sizeof(tool->message), MSG_PEEK) > 0);
-		if (head->type == type)
-			return true;
-		assert_true(recv(tool->socket, tool->message, sizeof(tool->message), 0) > 0);
-	}
-	return false;
-}
-
-static pid_t hold_control_thread(const struct tool *tool)
-{
-	const pid_t tid = control_thread(tool);
-
-	assert_true(tid > 0);
-	assert_int_equal(ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACESYSGOOD), 0);
-	assert_int_equal(ptrace(PTRACE_INTERRUPT, tid, NULL, NULL), 0);
-	assert_int_equal(waitpid(tid, NULL, __WALL), tid);
-	return tid;
-}
-
-/* Stop the control thread in front of and behind each call that it makes until it has sent such a message. */
-static void fork_at_each_call(struct tool *tool, pid_t tid, uint32_t until)
-{
-	unsigned moments = 0;
-	int status;
-
-	for (; !has_said(tool, until); moments++) {
-		assert_int_equal(ptrace(PTRACE_SYSCALL, tid, NULL, NULL), 0);
-		assert_int_equal(waitpid(tid, &status, __WALL), tid);
-		assert_true(WIFSTOPPED(status));
-		attach_to_child_of_now(tool);
-	}
-	assert_int_equal(ptrace(PTRACE_DETACH, tid, NULL, NULL), 0);
-	assert_true(moments > 10);
-}
-
-/*
- * A child of any moment in which the agent's control thread takes its settings and a plan, or gives text back and
- * forgets what it knew, has all that its own control thread needs to put that away.
- */
-static void a_child_of_any_moment_can_be_attached_to(void **state)
-{
-	static const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)};
-	struct tool tool;
-	pid_t tid;
-
-	tool_start(&tool);
-	tool_attach(&tool, 0);
-	tid = hold_control_thread(&tool);
-	tool_set_up(&tool, 0);
-	fork_at_each_call(&tool, tid, CALLTAP_MSG_OBJECTS_END);
-	tool_hear(&tool, CALLTAP_MSG_OBJECTS_END);
-	tool_send_pointers(&tool);
-	tid = hold_control_thread(&tool);
-	tool_tell_plan(&tool, 1, CALLTAP_PLAN_STOPPED, PLAIN);
-	fork_at_each_call(&tool, tid, CALLTAP_MSG_PLAN_DONE);
-	tool_hear(&tool, CALLTAP_MSG_PLAN_DONE);
-	tool_park(true);
-	assert_int_equal(tool_apply(&tool, 0, 0).patched, 4);
-	tool_park(false);
-	tool_tell(&tool, &go, NULL, 0);
-	tool_run_on(&tool);
-	tid = hold_control_thread(&tool);
-	tool_tell_detach(&tool, CALLTAP_DETACH_RELEASE);
-	fork_at_each_call(&tool, tid, CALLTAP_MSG_DETACHED);
-	tool_hear_detached(&tool);
-	tool_park(true);
-	assert_int_equal(tool_release(&tool).error, 0);
-	tool_park(false);
-	tool_finish(&tool);
-}
-
 /* Where the library keeps its symbol of the name and the word that the loader fills in, less its base. */
 static void find_import(const char *name, uint64_t *symbol, uint64_t *word)
 {
@@ -787,7 +624,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_tool_that_died_leaves_no_records),
 		cmocka_unit_test(a_tool_that_reads_on_finds_them),
 		cmocka_unit_test(a_forked_child_is_followed_or_let_be),
-		cmocka_unit_test(a_child_of_any_moment_can_be_attached_to),
 	};
 
 	agent_path = argc > 1 ? argv[1] : "";

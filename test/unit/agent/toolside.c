@@ -163,7 +163,7 @@ void tool_hear_end(struct tool *tool)
 	tool->socket = -1;
 }
 
-static int memory(size_t size, int seals)
+int tool_memory(size_t size, int seals)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -179,7 +179,7 @@ static int make_arena(struct tool *tool)
 	int fd;
 
 	tool->arena_size = arena_size(RINGS, SUB, SUBS);
-	fd = memory(tool->arena_size, F_SEAL_SHRINK);
+	fd = tool_memory(tool->arena_size, F_SEAL_SHRINK);
 	arena = mmap(NULL, tool->arena_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(arena, MAP_FAILED);
 	arena_fill(arena, CALLTAP_MODE_OVERWRITE, RINGS, SUB, SUBS);
@@ -217,7 +217,7 @@ void tool_accept(struct tool *tool, uint32_t flags)
 
 void tool_set_up(struct tool *tool, uint32_t flags)
 {
-	int board = memory(PAGE, F_SEAL_SHRINK), arena = make_arena(tool), fds[] = {board, arena};
+	int board = tool_memory(PAGE, F_SEAL_SHRINK), arena = make_arena(tool), fds[] = {board, arena};
 	struct calltap_msg_setup setup = {
 		.head = {CALLTAP_MSG_SETUP, sizeof(setup)},
 		.mode = CALLTAP_MODE_OVERWRITE,
@@ -334,7 +334,40 @@ struct calltap_msg_apply_done tool_apply(struct tool *tool, uint32_t flags, uint
 	return *(struct calltap_msg_apply_done *)tool_hear(tool, CALLTAP_MSG_APPLY_DONE);
 }
 
-struct calltap_msg_released tool_release(struct tool *tool)
+void tool_tell_switch(struct tool *tool, uint64_t plan, bool on)
+{
+	union {
+		struct calltap_msg_switch message;
+		uint8_t bytes[sizeof(struct calltap_msg_switch) + 5 * sizeof(uint32_t)];
+	} out = {.message = {.head = {CALLTAP_MSG_SWITCH, sizeof(out.bytes)}, .plan_id = plan, .on = on, .count = 5}};
+
+	for (uint32_t i = 0; i < 5; i++)
+		out.message.sites[i] = i;
+	tool_tell(tool, &out, NULL, 0);
+}
+
+void tool_hear_switch(struct tool *tool)
+{
+	const struct calltap_msg_switch_done *done = tool_hear(tool, CALLTAP_MSG_SWITCH_DONE);
+
+	assert_int_equal(done->switched, 4);
+	assert_int_equal(done->failed, 1); /* there is no function with number five */
+}
+
+void tool_lead_to(struct tool *tool, uint64_t plan, bool on)
+{
+	tool_tell_switch(tool, plan, on);
+	tool_hear_switch(tool);
+}
+
+void tool_set(struct tool *tool, uint32_t depth_max, uint32_t tree_filter)
+{
+	const struct calltap_msg_set set = {{CALLTAP_MSG_SET, sizeof(set)}, depth_max, tree_filter, 0};
+
+	tool_tell(tool, &set, NULL, 0);
+}
+
+void tool_tell_release(struct tool *tool)
 {
 	union {
 		struct calltap_msg_release message;
@@ -343,6 +376,11 @@ struct calltap_msg_released tool_release(struct tool *tool)
 
 	memcpy(out.message.words, shared->pointers, (WORKERS + 1) * sizeof(uint64_t));
 	tool_tell(tool, &out, NULL, 0);
+}
+
+struct calltap_msg_released tool_release(struct tool *tool)
+{
+	tool_tell_release(tool);
 	return *(struct calltap_msg_released *)tool_hear(tool, CALLTAP_MSG_RELEASED);
 }
 

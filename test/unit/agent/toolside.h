@@ -63,15 +63,23 @@ void tool_send_pointers(struct tool *tool);
 /* Send the plan of all functions: outer, middle, inner and waits; tell: without waiting for the answer. */
 void tool_tell_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4]);
 void tool_send_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4]);
+/* Lead all sites to that plan's stubs, or to none; the two halves of that. */
+void tool_lead_to(struct tool *tool, uint64_t plan, bool on);
+void tool_tell_switch(struct tool *tool, uint64_t plan, bool on);
+void tool_hear_switch(struct tool *tool);
+void tool_set(struct tool *tool, uint32_t depth_max, uint32_t tree_filter);
 struct calltap_msg_apply_done tool_apply(struct tool *tool, uint32_t flags, uint64_t skip);
 void tool_detach(struct tool *tool, uint32_t flags);
 /* The two halves of that. */
 void tool_tell_detach(struct tool *tool, uint32_t flags);
 void tool_hear_detached(struct tool *tool);
+void tool_tell_release(struct tool *tool);
 struct calltap_msg_released tool_release(struct tool *tool);
 /* All steps from the objects until functions are recorded. */
 void tool_begin(struct tool *tool);
 
+/* A memfd of zeros with these seals. */
+int tool_memory(size_t size, int seals);
 uint64_t tool_site(uint64_t function);
 const struct calltap_ring *tool_ring(const struct tool *tool, uint32_t index);
 uint64_t tool_recorded(const struct tool *tool);
