@@ -70,24 +70,30 @@ static bool has_ended(uint32_t state, int tid)
  * Claim a ring that is free or, with take_over, one whose thread has ended. retired: among the retired rings, else
  * among the others.
  */
-static bool claim_any(const struct probe_set *set, int tid, bool take_over, bool retired, uint32_t *place)
+static bool claim_any(struct probe_set *set, int tid, bool take_over, bool retired, uint32_t *place)
 {
-	uint32_t arenas = __atomic_load_n(&set->arena_count, __ATOMIC_ACQUIRE); /* pairs with agent_arena_add */
+	/* Pairs with agent_arena_add(). */
+	uint32_t places = __atomic_load_n(&set->arena_count, __ATOMIC_ACQUIRE) * CALLTAP_ARENA_RINGS;
+	/* One after the other is taken over: the reader is behind, and the last one has most of what it has to read. */
+	uint32_t first = take_over ? __atomic_load_n(&set->taken_over, __ATOMIC_RELAXED) : 0;
 
-	for (uint32_t i = 0; i < arenas; i++) {
-		struct calltap_arena *arena = set->arenas[i];
+	for (uint32_t n = 0; n < places; n++) {
+		uint32_t at = (first + n) % places, state;
+		struct calltap_arena *arena = set->arenas[at / CALLTAP_ARENA_RINGS];
 
-		for (uint32_t k = 0; k < arena->ring_count && k < CALLTAP_ARENA_RINGS; k++) {
-			uint32_t state = __atomic_load_n(&arena->state[k], __ATOMIC_RELAXED);
-
-			*place = i * CALLTAP_ARENA_RINGS + k;
-			if (!__atomic_load_n(&ring_at(arena, k)->retired, __ATOMIC_RELAXED) == retired)
-				continue;
-			if (state != CALLTAP_RING_FREE && !(take_over && has_ended(state, tid)))
-				continue;
-			if (claim(set, *place, state, tid))
-				return true;
-		}
+		if (at % CALLTAP_ARENA_RINGS >= arena->ring_count)
+			continue;
+		state = __atomic_load_n(state_of(set, at), __ATOMIC_RELAXED);
+		if (!__atomic_load_n(&ring_of(set, at)->retired, __ATOMIC_RELAXED) == retired)
+			continue;
+		if (state != CALLTAP_RING_FREE && !(take_over && has_ended(state, tid)))
+			continue;
+		if (!claim(set, at, state, tid))
+			continue;
+		if (take_over)
+			__atomic_store_n(&set->taken_over, at + 1, __ATOMIC_RELAXED);
+		*place = at;
+		return true;
 	}
 	return false;
 }
@@ -154,7 +160,7 @@ static void settle_in(struct probe_thread *thread, unsigned index, uint32_t plac
 /* A retired ring is the last choice: the tool has sent others in its place. */
 static bool attach_any(struct probe_thread *thread, unsigned index, int tid, bool take_over)
 {
-	const struct probe_set *set = probe_set_at(index);
+	struct probe_set *set = probe_set_at(index);
 	uint32_t place;
 
 	if (!claim_any(set, tid, false, false, &place) && !(take_over && claim_any(set, tid, true, false, &place)) &&

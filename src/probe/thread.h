@@ -139,6 +139,7 @@ struct probe_set {
 	uint32_t arena_count;
 	uint32_t claim_vain; /* arena_count when a thread last waited for a ring in vain */
 	uint32_t owners;     /* claims so far: struct calltap_ring.owner */
+	uint32_t taken_over; /* place behind the last ring that was taken over from a thread that has ended */
 	struct calltap_arena *arenas[PROBE_ARENAS];
 	uint32_t traded[PROBE_RINGS];			      /* by a ring's place: place ^ index of its writer */
 	_Alignas(64) struct ring_writer writers[PROBE_RINGS]; /* handed out from probe_context.writers on */

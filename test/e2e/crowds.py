@@ -119,6 +119,40 @@ def counted_in_an_instance(case):
     expect(f"{untraced(trace)} call" in said and "not recorded" in said, f"the instance's tool said {said!r}")
 
 
+class Passing(Program):
+    """test/prog/passing.c"""
+
+    def __init__(self, case, threads, calls):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("passing.c"), str(threads), str(calls)])
+
+    def buffers(self):
+        """Bytes of address space that buffers take."""
+        with open(f"/proc/{self.pid}/maps", encoding="utf-8") as maps:
+            ranges = [line.split()[0].split("-") for line in maps if "calltap-arena" in line]
+        return sum(int(high, 16) - int(low, 16) for low, high in ranges)
+
+
+def one_after_the_other(mode, threads):
+    """Threads come and go faster than the tool takes what they record: the buffers of those that have ended are taken over,
+    and do not become more and more.  Each call is recorded or counted."""
+    def test(case):
+        case.need_native("attaching")
+        with Passing(case, threads, 20000) as program:
+            with Tool(case, program, "-b", "4M", "--mode", mode, lossless=mode == "block") as tool:
+                os.kill(program.pid, signal.SIGUSR1)
+                until("all threads", lambda: "called" in program.printed(), 120)
+                taken = program.buffers()
+                tool.detach()
+            called = int(program.printed().split()[-1])
+            os.kill(program.pid, signal.SIGTERM)
+        expect(taken <= 64 * (4 << 20), f"{taken >> 20} MiB of buffers")
+        trace = case.trace()
+        recorded, lost = trace.called().get("step", 0), sum(thread.lost for thread in trace.threads.values())
+        expect(recorded == called if mode == "block" else recorded <= called <= recorded + lost + untraced(trace),
+               f"{recorded} calls of {called} were recorded, {lost} records lost, {untraced(trace)} calls not recorded")
+    return test
+
+
 class Altered(Program):
     """test/prog/altered.c"""
 
@@ -144,4 +178,6 @@ SINGLE = {
     "crowds-overwrite": all_at_once(1000, "--mode", "overwrite", "-b", "64K"),
     "crowds-instance": in_an_instance,
     "crowds-instance-counted": counted_in_an_instance,
+    "crowds-one-by-one": one_after_the_other("drop", 1000),
+    "crowds-one-by-one-block": one_after_the_other("block", 300),
 }

@@ -20,9 +20,15 @@
 
 #define RESERVE_MIN 8u	 /* half of what a process begins with */
 #define RESERVE_MAX 512u /* at two megabytes of memory */
-#define GROWTH	    16u	 /* the next arena has so many times the rings of the one before */
-#define FILE_GROWTH 2u	 /* where each ring takes its memory at once */
-#define STATM_SIZE  0u	 /* fields of /proc/PID/statm */
+#define RINGS_MIN   16u	 /* of an arena that is sent: a process has a bounded number of arenas */
+#define FILE_GROWTH 2u	 /* where each ring takes its memory at once: times the rings of the arena before */
+/*
+ * Rings of threads that have ended wait until they are taken.  Where threads come and go faster than the tool takes
+ * their records, such rings have so many bytes in all: then new threads go on in them.
+ */
+#define ENDED_BYTES (64ull << 20)
+#define ENDED_MIN   16u
+#define STATM_SIZE  0u /* fields of /proc/PID/statm */
 #define STATM_DATA  5u
 /* A limit of memory is there for the program: of what is left under it, a part like this is taken at most. */
 #define SPACE_SHARE 4u
@@ -241,11 +247,35 @@ int rings_prepare(struct share *share, uint32_t threads)
 	return sent ? ret : 0;
 }
 
+/* Rings that are sent when a thread has found none. */
 static uint32_t next_rings(const struct share *share)
 {
-	uint32_t growth = share->instance->buffers.path ? FILE_GROWTH : GROWTH;
-	uint32_t rings = share->arenas[share->arena_count - 1].ring_count * growth;
+	uint32_t there = rings_count(share, false, false) + rings_count(share, false, true), rings;
 
+	if (share->instance->buffers.path)
+		rings = share->arenas[share->arena_count - 1].ring_count * FILE_GROWTH;
+	else
+		rings = there < RINGS_MIN ? RINGS_MIN : there;
+	return rings < CALLTAP_ARENA_RINGS ? rings : CALLTAP_ARENA_RINGS;
+}
+
+/*
+ * Rings that are sent unasked: 0 while there are those of all living threads, a reserve, and some of threads that have
+ * ended.  Each arena doubles what there is at least, for a process that grows slowly has a bounded number of them, too.
+ */
+static uint32_t missing_rings(const struct share *share)
+{
+	const struct target_arena *last = &share->arenas[share->arena_count - 1];
+	uint64_t ended = ENDED_BYTES / (last->ring_stride ? last->ring_stride : 1);
+	uint32_t there = rings_count(share, false, false) + rings_count(share, false, true);
+	uint32_t threads = rings_threads(share->target), wanted, rings = next_rings(share);
+
+	ended = ended < ENDED_MIN ? ENDED_MIN : ended < RESERVE_MAX ? ended : RESERVE_MAX;
+	wanted = threads + reserve_for(threads) + (uint32_t)ended;
+	if (there >= wanted)
+		return 0;
+	if (rings < wanted - there && !share->instance->buffers.path)
+		rings = wanted - there;
 	return rings < CALLTAP_ARENA_RINGS ? rings : CALLTAP_ARENA_RINGS;
 }
 
@@ -286,7 +316,10 @@ int rings_supply(struct share *share)
 	}
 	if (share->no_reserve || rings_count(share, false, false) >= reserve_of(share, rings_count(share, false, true)))
 		return 0;
-	rings = room_for(share, next_rings(share));
+	rings = missing_rings(share);
+	if (!rings)
+		return 0;
+	rings = room_for(share, rings);
 	ret = rings ? send_arena(share, rings, &sent) : -ENOSPC;
 	share->no_reserve = !rings || !sent;
 	return share->no_reserve ? 0 : ret;
