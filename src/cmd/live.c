@@ -34,8 +34,9 @@
 #define BATCH_BYTES  (64u << 10) /* printed before more is read; the output's buffer has room for more */
 #define LINE_BYTES   (32u << 10) /* no line is longer */
 #define THREAD_WIDTH 16
-#define DRAW_MS	     100       /* between two pictures of the screen */
-#define READ_NS	     50000000u /* of that for taking lines, where there are many */
+#define DRAW_MS	     100	 /* between two pictures of the screen */
+#define REST_NS	     1000000000u /* for printing what is left at the end */
+#define READ_NS	     50000000u	 /* of that for taking lines, where there are many */
 #define INSTEAD	     "'calltap live' without --screen prints the calls as text"
 
 static void print_help(void)
@@ -159,13 +160,25 @@ static int stop_reading(struct live *live)
 	return live->read_error;
 }
 
-/* Print the rest: all that was recorded is in the file now. */
+/* Did the recording end before its program, which the tool has started? */
+static bool was_ended(const struct live *live)
+{
+	const struct watching *watching = &live->watching;
+
+	return watching->stops || watching->result.left || watching->pids;
+}
+
+/*
+ * Print the rest: all that was recorded is in the file now.  Who ends the recording does not wait for what may be
+ * minutes of printing.
+ */
 static int print_rest(struct live *live)
 {
 	int ret;
 
 	trace_follow_finish(live->follow);
-	ret = print_events(live, UINT64_MAX);
+	ret = print_events(live, was_ended(live) ? now_ns() + REST_NS : UINT64_MAX);
+	trace_follow_pass_over(live->follow);
 	if (!ret && live->replay)
 		ret = replay_end(live->replay);
 	return ret ? ret : out_flush(live->out);
@@ -187,8 +200,8 @@ static int show_live(struct live *live)
 
 	while (!watching_ended(&live->watching)) {
 		(void)poll(&done, 1, POLL_MS);
-		if (!ret)
-			ret = print_events(live, UINT64_MAX);
+		if (!ret) /* not all: records may come as fast as they are printed */
+			ret = print_events(live, now_ns() + READ_NS);
 		if ((ret || is_over(live)) && !live->watching.stops)
 			watching_stop(&live->watching);
 	}

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+from crowds import Throng
 from endings import start, wait_for
 from harness import Failure, Process, Skip, expect, stop
 
@@ -490,6 +491,16 @@ def live_slow_reader(case):
     expect(entered(text).get("step", 0) > 100, "nothing was shown")
 
 
+def live_ends_in_time(case):
+    """Calls that come faster than they can be shown do not keep it from ending when it shall; what is left out is told."""
+    with Throng(case, 4, busy=True) as program:
+        program.call()
+        outcome = case.run([case.tool, "live", "-a", "--duration", "1s", "-o", "/dev/null", str(program.pid)], timeout=60)
+        program.end()
+    expect(outcome.status == 0 and re.fullmatch(r"(calltap: .+\n)*calltap: \d+ records came faster than they could be shown and were "
+                                                r"left out\n", outcome.stderr), f"status {outcome.status}: {outcome.stderr}")
+
+
 def live_reader_gone(case):
     """`calltap live | head`: it ends quietly, and the program goes on."""
     with running(case, 1) as pid:
@@ -522,5 +533,6 @@ SINGLE = {
     "watch-live-attached": live_attached,
     "watch-live-filters": live_filters,
     "watch-live-slow-reader": live_slow_reader,
+    "watch-live-ends-in-time": live_ends_in_time,
     "watch-live-reader-gone": live_reader_gone,
 }

@@ -433,6 +433,25 @@ int trace_follow_next(struct trace_follow *follow, struct trace_event *event)
 	return 1;
 }
 
+void trace_follow_pass_over(struct trace_follow *follow)
+{
+	for (uint32_t i = 0; i < follow->heap_count; i++) {
+		struct stream *stream = &follow->streams[follow->heap[i]];
+
+		stream->passed += 1 + stream->decoder.left; /* the pending one, too */
+		stream->decoder.left = 0;
+		for (struct piece *piece = stream->first, *next; piece; piece = next) {
+			next = piece->next;
+			stream->passed += piece->ref.head.count;
+			follow->queued -= piece->ref.stored;
+			free(piece);
+		}
+		stream->first = stream->last = NULL;
+		stream->waits = false;
+	}
+	follow->heap_count = 0;
+}
+
 uint64_t trace_follow_lost(const struct trace_follow *follow, uint32_t thread)
 {
 	const struct trace_thread *row = trace_thread(&follow->trace, thread);

@@ -30,6 +30,8 @@ int trace_follow_poll(struct trace_follow *follow) __attribute__((warn_unused_re
 void trace_follow_limit(struct trace_follow *follow, uint64_t ticks);
 /* The file is complete: hand out all events that are left. */
 void trace_follow_finish(struct trace_follow *follow);
+/* Pass over all that is queued. */
+void trace_follow_pass_over(struct trace_follow *follow);
 /* The trace with its tables so far, which grow with each poll; NULL before the file's head and first INFO chunk. */
 const struct trace *trace_follow_trace(const struct trace_follow *follow);
 /* The next event whose time has come: 1 and *event, 0 = none now. */
@@ -38,7 +40,7 @@ int trace_follow_next(struct trace_follow *follow, struct trace_event *event);
 uint64_t trace_follow_ticks(const struct trace_follow *follow);
 /* Records of a thread that are known to be lost, or were passed over: LOST events tell of them, maybe later. */
 uint64_t trace_follow_lost(const struct trace_follow *follow, uint32_t thread);
-/* Records that were passed over because the queue was full; LOST events stand for them. */
+/* Records that were passed over; LOST events stand for those for which the queue had no room. */
 uint64_t trace_follow_passed_over(const struct trace_follow *follow);
 
 #endif
