@@ -216,7 +216,14 @@ int attach_stop_again(struct attach_stop **stop, pid_t pid, const pid_t *except,
  * tool itself is stopped (SIGSTOP, a debugger).  False: that has happened, and what needs them stopped must not begin.
  */
 bool attach_pin(struct attach_stop *stop) __attribute__((warn_unused_result));
+/*
+ * The agent has been asked for what needs the threads stopped, the only thing in this pin, and has done it when a
+ * message of that type, or the end, comes from that socket: from then on the threads are let go if the tool is stopped.
+ */
+void attach_asked(struct attach_stop *stop, int socket, uint32_t answer_type);
 void attach_unpin(struct attach_stop *stop);
+/* True if the threads were let go because the tool was stopped: what failed since may have failed for that. */
+bool attach_is_lost(const struct attach_stop *stop);
 
 /*
  * Let all threads go and free `stop` (may be NULL); the ns from the first interrupt to the last thread's release.  Only

@@ -221,8 +221,8 @@ void spare_free(struct spare *spare);
 
 enum lease {
 	LEASE_OPEN,
-	LEASE_PINNED, /* the agent does what needs the threads stopped */
 	LEASE_LOST,   /* the tracer has let the threads go */
+	LEASE_PINNED, /* from here on, by the number of the pin: the agent does what needs the threads stopped */
 };
 
 struct attach_stop {
@@ -256,6 +256,11 @@ struct attach_stop {
 	bool late;	 /* attach_ahead_is_late(); true until attach_use() tells */
 	bool is_the_one; /* the tool's other threads wait for this stop to end */
 	int lease;	 /* atomic, enum lease: whether the tracer may let go while the tool is stopped */
+	int pins;	 /* so far */
+	/* While the stop is pinned: the agent's connection, atomic, -1 = nothing was asked there; and the answer's
+	 * type. */
+	int asked_at;
+	uint32_t answer_type;
 	bool looks_deeper;
 	bool looked_elsewhere; /* `contexts` has those in memory that no thread leads to */
 	struct hurry tool;     /* of the thread that has asked for the stop */

@@ -12,9 +12,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <calltap/abi/control.h>
 
 #include "impl.h"
 
@@ -305,12 +308,48 @@ static bool change_lease(struct attach_stop *stop, int from, int to)
 
 bool attach_pin(struct attach_stop *stop)
 {
-	return change_lease(stop, LEASE_OPEN, LEASE_PINNED);
+	return change_lease(stop, LEASE_OPEN, LEASE_PINNED + stop->pins);
+}
+
+void attach_asked(struct attach_stop *stop, int socket, uint32_t answer_type)
+{
+	stop->answer_type = answer_type;
+	__atomic_store_n(&stop->asked_at, socket, __ATOMIC_RELEASE); /* pairs with is_answered() */
 }
 
 void attach_unpin(struct attach_stop *stop)
 {
-	(void)change_lease(stop, LEASE_PINNED, LEASE_OPEN);
+	__atomic_store_n(&stop->asked_at, -1, __ATOMIC_RELEASE);
+	(void)change_lease(stop, LEASE_PINNED + stop->pins, LEASE_OPEN);
+	stop->pins++;
+}
+
+bool attach_is_lost(const struct attach_stop *stop)
+{
+	return __atomic_load_n(&stop->lease, __ATOMIC_ACQUIRE) == LEASE_LOST;
+}
+
+/* Tracer: has the agent done what the stop is pinned for?  Its answer is the next message then, and stays there. */
+static bool is_answered(const struct attach_stop *stop)
+{
+	int socket = __atomic_load_n(&stop->asked_at, __ATOMIC_ACQUIRE);
+	struct calltap_msg head = {0};
+	ssize_t got = socket < 0 ? -1 : recv(socket, &head, sizeof(head), MSG_PEEK | MSG_DONTWAIT);
+
+	return !got || (got == (ssize_t)sizeof(head) && head.type == stop->answer_type);
+}
+
+/*
+ * Tracer: let the threads go, as the tool is stopped, unless the agent is at work.  The pin's number is read first: if
+ * the tool goes on meanwhile, and pins the stop for something else, this changes nothing.
+ */
+static bool lose(struct attach_stop *stop)
+{
+	int lease = __atomic_load_n(&stop->lease, __ATOMIC_ACQUIRE);
+
+	if (lease >= LEASE_PINNED && !is_answered(stop))
+		return false;
+	return change_lease(stop, lease, LEASE_LOST);
 }
 
 /* Tracer: wait for the tool's next request.  False: nobody is left to ask for anything, or nobody who can. */
@@ -322,7 +361,7 @@ static bool await_request(struct attach_stop *stop)
 		if (wait_a_little(&stop->asked))
 			return true;
 		stopped = tracer_tool_is_stopped() ? stopped + 1 : 0;
-		if (stopped >= STOPPED_MAX && change_lease(stop, LEASE_OPEN, LEASE_LOST))
+		if (stopped >= STOPPED_MAX && lose(stop))
 			return false;
 	}
 	await_agent(stop);
@@ -479,6 +518,7 @@ static struct attach_stop *make_stop(pid_t pid, const pid_t *except, size_t exce
 	stop->late = true;
 	stop->except = ids;
 	stop->except_count = except_count;
+	stop->asked_at = -1;
 	stop->hurried = calloc(except_count + 1, sizeof(*stop->hurried));
 	stop->seen = calloc(1, TIDS / 8);
 	if (stop->hurried && stop->seen)

@@ -330,11 +330,15 @@ int attached_ask(struct session *session, struct target *target, const void *mes
 	while (!ret) {
 		uint64_t now = clock_now_ns();
 
-		/* A signal to the tool ends no wait: the agent is at work, and no program thread may run meanwhile. */
-		if (now >= until)
-			return -ETIMEDOUT;
-		if (poll(&poll_fd, 1, (int)((until - now) / 1000000) + 1) <= 0)
+		/*
+		 * A signal to the tool ends no wait: the agent is at work, and no program thread may run meanwhile.
+		 * A tool that was stopped comes late to an answer that is there.
+		 */
+		if (poll(&poll_fd, 1, now < until ? (int)((until - now) / 1000000) + 1 : 0) <= 0) {
+			if (now >= until)
+				return -ETIMEDOUT;
 			continue;
+		}
 		ret = channel_receive(target->socket, &in, sizeof(in));
 		if (ret == -EAGAIN || ret == -EINTR) {
 			ret = 0;

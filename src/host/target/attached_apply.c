@@ -190,13 +190,15 @@ static bool is_clear(const struct look *look)
 	return !look->skip_count && !look->in_hook;
 }
 
-static int ask_apply(struct session *session, const struct look *look, struct calltap_msg_apply_done *done)
+static int ask_apply(struct session *session, struct attach_stop *stop, const struct look *look,
+		     struct calltap_msg_apply_done *done)
 {
 	union {
 		struct calltap_msg_apply message;
 		uint8_t bytes[sizeof(struct calltap_msg_apply) + CALLTAP_SKIPS_MAX * sizeof(uint64_t)];
 	} out;
 	size_t size = sizeof(out.message) + look->skip_count * sizeof(out.message.skips[0]);
+	int ret;
 
 	out.message = (struct calltap_msg_apply){
 		.head = {CALLTAP_MSG_APPLY, (uint32_t)size},
@@ -204,7 +206,9 @@ static int ask_apply(struct session *session, const struct look *look, struct ca
 		.count = look->skip_count,
 	};
 	memcpy(out.message.skips, look->skips, look->skip_count * sizeof(out.message.skips[0]));
-	return attached_ask(session, look->target, &out, size, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
+	ret = channel_send(look->target->socket, &out, size, NULL, 0);
+	attach_asked(stop, look->target->socket, CALLTAP_MSG_APPLY_DONE);
+	return ret ? ret : attached_ask(session, look->target, NULL, 0, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
 }
 
 /*
@@ -216,7 +220,39 @@ static int write_all(struct session *session, struct attach_stop *stop, const st
 {
 	int ret = attach_move(stop, look->moves, look->move_count);
 
-	return ret ? ret : ask_apply(session, look, done);
+	if (ret)
+		return attach_is_lost(stop) ? 0 : ret;
+	if (attach_pin(stop))
+		ret = ask_apply(session, stop, look, done);
+	attach_unpin(stop);
+	return ret;
+}
+
+/* What brought the agent in may lie behind the program's code yet. */
+static void restore_slack(struct session *session, struct target *target, struct attach_stop *stop)
+{
+	int ret = attach_slack_restore(stop, &target->attach.littered);
+
+	if (ret < 0 && attach_is_lost(stop))
+		return; /* the next try does */
+	if (ret < 0)
+		target_diagnose(session, target, "process %d keeps bytes behind its code that brought the agent in",
+				(int)target->pid);
+	if (target->attachee)
+		target->attachee->code_left = false;
+}
+
+/* The threads' stacks as they are now; NULL: the trace begins without them. */
+static struct attach_stacks *copy_stacks(struct attach_stop *stop)
+{
+	struct attach_stacks *stacks = NULL;
+
+	if (attach_copy(stop, &stacks, NULL))
+		return NULL;
+	if (!attach_is_lost(stop))
+		return stacks;
+	attach_stacks_free(stacks); /* the threads may have run meanwhile */
+	return NULL;
 }
 
 static int read_ahead(const struct target *target, struct look *look)
@@ -247,7 +283,7 @@ static int try_once(struct session *session, struct target *target, struct look 
 	struct attach_stop *stop;
 	uint64_t ticks = 0;
 	size_t threads = 0;
-	bool late, written = false;
+	bool late, lost, written = false;
 	int ret = read_ahead(target, look);
 
 	if (!ret)
@@ -270,23 +306,19 @@ static int try_once(struct session *session, struct target *target, struct look 
 	}
 	if (!ret)
 		ret = look_at(stop, look);
+	lost = ret && attach_is_lost(stop); /* calltap was stopped, and all was let go: this was no try */
+	if (lost)
+		ret = 0;
 	/* Rings for threads that began after the arenas were sent.  All threads are stopped: no other one begins. */
 	if (!ret)
 		ret = rings_prepare(target->shares[0], (uint32_t)threads);
-	if (!ret && !late && !look->too_many && (is_clear(look) || last)) {
-		if (attach_slack_restore(stop, &target->attach.littered) < 0)
-			target_diagnose(session, target,
-					"process %d keeps bytes behind its code that brought the agent in",
-					(int)target->pid);
-		if (target->attachee)
-			target->attachee->code_left = false;
+	if (!ret && !lost && !late && !look->too_many && (is_clear(look) || last)) {
+		restore_slack(session, target, stop);
 		ticks = timing_now(session).ticks;
-		if (attach_pin(stop))
-			ret = write_all(session, stop, look, done);
-		attach_unpin(stop);
+		ret = write_all(session, stop, look, done);
 		written = !ret && !done->error;
-		if (written && !look->later && attach_copy(stop, &stacks, NULL))
-			stacks = NULL; /* then the trace begins without them */
+		if (written && !look->later)
+			stacks = copy_stacks(stop);
 	}
 	note_stop(target->attachee, attached_resume(session, stop), (uint32_t)threads, look->later);
 	/* From now on calls are recorded, whatever is left to do before the agent is told to go on. */

@@ -242,7 +242,7 @@ static void look_for_sleepers(struct look *look)
 }
 
 /* Have the agent give heads their own bytes back.  Whoever is in a block stays there, and leaves by itself. */
-static int restore_heads(struct session *session, struct target *target, struct look *look)
+static int restore_heads(struct session *session, struct target *target, struct attach_stop *stop, struct look *look)
 {
 	const struct calltap_msg ask = {CALLTAP_MSG_HEADS, sizeof(ask)};
 	struct calltap_msg_heads_done done;
@@ -256,6 +256,7 @@ static int restore_heads(struct session *session, struct target *target, struct 
 	ret = channel_send(target->socket, &ask, sizeof(ask), &memory, memory < 0 ? 0 : 1);
 	if (memory >= 0)
 		close(memory);
+	attach_asked(stop, target->socket, CALLTAP_MSG_HEADS_DONE);
 	if (!ret)
 		ret = attached_ask(session, target, NULL, 0, CALLTAP_MSG_HEADS_DONE, &done, sizeof(done));
 	look->heads_are_own = !ret && !done.left;
@@ -287,14 +288,11 @@ static int leave_blocks(struct attach_stop *stop, struct look *look)
 
 static int clear_text(struct session *session, struct target *target, struct attach_stop *stop, struct look *look)
 {
-	int ret = attach_pin(stop) ? restore_heads(session, target, look) : -EAGAIN;
+	int ret = attach_pin(stop) ? restore_heads(session, target, stop, look) : -EAGAIN;
 
-	if (ret == -EAGAIN)
-		note_obstacle(look, OBSTACLE_STOPPED, NULL);
-	if (!ret)
-		ret = leave_blocks(stop, look);
 	attach_unpin(stop);
-	return ret;
+	/* A thread may stay in a block whose head has its own bytes again. */
+	return ret ? ret : leave_blocks(stop, look);
 }
 
 /* 0, or -EAGAIN when something is in the way. */
@@ -383,6 +381,7 @@ static int try_once(struct session *session, struct target *target, struct look 
 	struct calltap_msg_released released = {0};
 	struct attach_ahead *ahead;
 	struct attach_stop *stop;
+	bool asked = false;
 	int ret = attach_ahead_read(&ahead, target->pid, ATTACH_AHEAD_CONTEXTS);
 	uint64_t began = clock_now_ns();
 
@@ -402,15 +401,20 @@ static int try_once(struct session *session, struct target *target, struct look 
 		ret = ask_unwinders(session, target, look);
 	if (!ret)
 		ret = look_at(stop, look);
-	if (!ret && !attach_pin(stop)) {
-		note_obstacle(look, OBSTACLE_STOPPED, NULL);
+	if (!ret && !attach_pin(stop))
 		ret = -EAGAIN;
-	}
-	if (!ret)
+	if (!ret) {
 		ret = send_release(target, look);
+		attach_asked(stop, target->socket, CALLTAP_MSG_RELEASED);
+		asked = true;
+	}
 	if (!ret)
 		ret = attached_ask(session, target, NULL, 0, CALLTAP_MSG_RELEASED, &released, sizeof(released));
 	attach_unpin(stop);
+	if (ret && !asked && attach_is_lost(stop)) { /* calltap was stopped: this was no try */
+		note_obstacle(look, OBSTACLE_STOPPED, NULL);
+		ret = -EAGAIN;
+	}
 	if (!ret && released.error) {
 		ret = released.error;
 		note_obstacle(look, obstacle_of(ret), NULL);

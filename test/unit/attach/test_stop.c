@@ -24,9 +24,11 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <calltap/abi/control.h>
 #include <host/attach/impl.h>
 #include <host/yama.h>
 
@@ -342,6 +344,26 @@ static void be_stopped(struct attach_stop *stop)
 	attach_resume(stop);
 }
 
+/* The agent's connection: the tool's end and the agent's. */
+static int connection[2];
+
+/* The tool is stopped while it waits for an answer, and has it when it goes on. */
+static void be_stopped_with_a_question(struct attach_stop *stop)
+{
+	struct calltap_msg answer;
+
+	if (!attach_pin(stop))
+		_exit(4);
+	attach_asked(stop, connection[0], CALLTAP_MSG_APPLY_DONE);
+	raise(SIGSTOP);
+	if (recv(connection[0], &answer, sizeof(answer), 0) != sizeof(answer) || answer.type != CALLTAP_MSG_APPLY_DONE)
+		_exit(5);
+	attach_unpin(stop);
+	if (!attach_is_lost(stop) || attach_pin(stop))
+		_exit(6);
+	attach_resume(stop);
+}
+
 static unsigned long rounds_of(unsigned thread)
 {
 	return __atomic_load_n(&shared->rounds[thread], __ATOMIC_ACQUIRE);
@@ -394,6 +416,40 @@ static void threads_run_on_while_the_tool_is_stopped(void **state)
 	assert_int_equal(waitpid(tool, &status, 0), tool);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* The agent is at work until its answer is there. */
+static void threads_run_on_when_a_stopped_tool_has_its_answer(void **state)
+{
+	const struct calltap_msg other = {CALLTAP_MSG_CLOCK_TOLD, sizeof(other)},
+				 answer = {CALLTAP_MSG_APPLY_DONE, sizeof(answer)};
+	const struct child *child = *state;
+	struct calltap_msg first;
+	unsigned long before;
+	pid_t tool;
+	int status;
+
+	need_a_tracer_of_its_own();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, connection), 0);
+	tool = start_tool(child, 0, be_stopped_with_a_question);
+	assert_int_equal(waitpid(tool, &status, WUNTRACED), tool);
+	assert_true(WIFSTOPPED(status));
+	before = rounds_of(0);
+	usleep(300000); /* the tracer looks more often whether the tool is stopped */
+	assert_int_equal(rounds_of(0), before);
+	assert_int_equal(send(connection[1], &other, sizeof(other), 0), sizeof(other));
+	usleep(300000);
+	assert_int_equal(rounds_of(0), before);
+	assert_int_equal(recv(connection[0], &first, sizeof(first), 0), sizeof(first));
+	assert_int_equal(send(connection[1], &answer, sizeof(answer), 0), sizeof(answer));
+	wait_for_rounds(0);
+	wait_for_rounds(1);
+	kill(tool, SIGCONT);
+	assert_int_equal(waitpid(tool, &status, 0), tool);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(connection[0]);
+	close(connection[1]);
 }
 
 static void *stop_too(void *pid)
@@ -475,6 +531,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_kills_the_tools_group_leaves_the_tracer_alone, start, end),
 		cmocka_unit_test_setup_teardown(threads_stay_stopped_for_an_agent_that_is_at_work, start, end),
 		cmocka_unit_test_setup_teardown(threads_run_on_while_the_tool_is_stopped, start, end),
+		cmocka_unit_test_setup_teardown(threads_run_on_when_a_stopped_tool_has_its_answer, start, end),
 		cmocka_unit_test_setup_teardown(two_stops_of_a_tool_take_turns, start, end),
 		cmocka_unit_test_setup_teardown(a_stop_outlasts_another_calltaps, start, end),
 		cmocka_unit_test_setup_teardown(code_is_taken_back_though_stops_fail, start, end),
