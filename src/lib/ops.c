@@ -234,6 +234,9 @@ static int add_ops(struct lib_own *own, struct calltap_ops *ops, const struct ca
 		reclaim_ops(own, ops->table, ops->session->link);
 		slot = free_slot(own, ops->table);
 	}
+	ret = slot < 0 ? link_check(ops->session->link, diag) : 0; /* the tool may have ended while it was asked */
+	if (ret)
+		return ret;
 	if (slot < 0)
 		return calltap_diag_set(diag, -ENOSPC, "%u handlers are registered already; unregister one first",
 					CALLTAP_HANDLERS_MAX);
@@ -261,6 +264,8 @@ LIB_PUBLIC int calltap_ops_register(struct calltap_ops **out, struct calltap_ses
 	int ret;
 
 	*out = NULL;
+	if (!session || !options)
+		return calltap_diag_set(diag, -EINVAL, "there is no session, or there are no options of handlers");
 	if (options->size < offsetof(struct calltap_ops_options, context))
 		return calltap_diag_set(diag, -EINVAL, "the options of handlers have no size");
 	memcpy(&wanted, options, options->size < sizeof(wanted) ? options->size : sizeof(wanted));
@@ -297,7 +302,7 @@ LIB_PUBLIC int calltap_ops_set_filter(struct calltap_ops *ops, const char *const
 	const struct wanted wanted = {filter, notrace, addresses, address_count};
 	struct lib_table *table;
 	struct lib_own *own;
-	int ret = lib_enter(&own, &table, diag);
+	int ret = ops ? lib_enter(&own, &table, diag) : calltap_diag_set(diag, -EINVAL, "there are no handlers");
 
 	if (ret)
 		return ret;

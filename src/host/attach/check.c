@@ -390,12 +390,12 @@ int attach_check(pid_t pid, struct calltap_diag *diag)
 	if (ret || !holds_for(is_served, &pid, AGENT_MS))
 		return ret;
 	process_name(pid, name, sizeof(name));
-	return calltap_diag_set(
-		diag, -EBUSY,
-		"process %d (%s) is being traced by a calltap whose session is not found here (another "
-		"user's, or with another XDG_RUNTIME_DIR); there 'calltap attach %d' records beside it, "
-		"and 'calltap detach %d' ends it",
-		(int)pid, name, (int)pid, (int)pid);
+	return calltap_diag_set(diag, -EBUSY,
+				"process %d (%s) is being traced by a calltap whose session is not found here (another "
+				"user's, with another XDG_RUNTIME_DIR, or that of a process that it comes from); there "
+				"'calltap attach %d' records beside it, "
+				"and 'calltap detach %d' ends it",
+				(int)pid, name, (int)pid, (int)pid);
 }
 
 void attach_program_of(struct attach_program *program, pid_t pid)

@@ -295,6 +295,9 @@ static void test_refusals(void **state)
 	assert_int_equal(refused(session, &options), -EINVAL);
 	assert_int_equal(fake.adds, 0);
 	options = plain_options();
+	assert_int_equal(refused(NULL, &options), -EINVAL);
+	assert_int_equal(refused(session, NULL), -EINVAL);
+	assert_int_equal(calltap_ops_set_filter(NULL, some, NULL, NULL, 0, NULL), -EINVAL);
 	fake.code = -ENOENT;
 	for (unsigned i = 0; i <= CALLTAP_HANDLERS_MAX; i++) /* each time the slot is free again */
 		assert_int_equal(refused(session, &options), -ENOENT);
@@ -324,6 +327,34 @@ static void test_waiting(void **state)
 	assert_int_equal(fake.table->slots[fake.slot].entry, 0);
 	fake.again = 0;
 	assert_int_equal(calltap_ops_unregister(ops), 0);
+	calltap_session_close(session);
+	end_fake();
+}
+
+/* Slots of tools that have ended are free again when the next one says so, which may end just then. */
+static void test_slots_of_ended_tools(void **state)
+{
+	struct calltap_ops_options options = plain_options();
+	struct calltap_session *session;
+	struct calltap_ops *ops;
+
+	for (unsigned i = 0; i < CALLTAP_HANDLERS_MAX; i++) {
+		begin_fake();
+		session = open_session();
+		ops = add(session, 0);
+		end_fake();
+		assert_int_equal(calltap_ops_unregister(ops), -ENOTCONN);
+		calltap_session_close(session);
+	}
+	begin_fake();
+	session = open_session();
+	fake.code = -ESRCH;
+	assert_int_equal(refused(session, &options), -ENOTCONN);
+	calltap_session_close(session);
+	end_fake();
+	begin_fake();
+	session = open_session();
+	add(session, 0);
 	calltap_session_close(session);
 	end_fake();
 }
@@ -613,10 +644,13 @@ static void test_starting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_register),    cmocka_unit_test(test_general), cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_waiting), cmocka_unit_test(test_in_handlers),
-		cmocka_unit_test(test_forked),	    cmocka_unit_test(test_lost),    cmocka_unit_test(test_descriptors),
-		cmocka_unit_test(test_turned_away), cmocka_unit_test(test_threads), cmocka_unit_test(test_starting),
+		cmocka_unit_test(test_register),    cmocka_unit_test(test_general),
+		cmocka_unit_test(test_slots),	    cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_waiting),	    cmocka_unit_test(test_slots_of_ended_tools),
+		cmocka_unit_test(test_in_handlers), cmocka_unit_test(test_forked),
+		cmocka_unit_test(test_lost),	    cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_turned_away), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_starting),
 	};
 	char inside[sizeof(folder) + 10];
 	int failed;
