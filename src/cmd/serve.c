@@ -137,7 +137,10 @@ static int take_number(const char *text, long min, int *number, const char *what
 		*number = (int)value;
 		return 0;
 	}
-	fprintf(stderr, "calltap: '%s' is no %s; see `calltap serve --help`\n", text ? text : "", what);
+	if (text)
+		fprintf(stderr, "calltap: '%s' is no %s; see `calltap serve --help`\n", text, what);
+	else
+		fprintf(stderr, "calltap: the %s is missing; see `calltap serve --help`\n", what);
 	return EXIT_USAGE;
 }
 

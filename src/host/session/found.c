@@ -196,8 +196,12 @@ static int refuse_unmatched(const struct found *found, const struct session *ses
 		at = strlen(near);
 		snprintf(near + at, sizeof(near) - at, "%s%s", i ? ", " : "; near: ", names[i]);
 	}
-	if (!near[0] && is_imported(program, text))
+	if (!near[0] && is_imported(program, text)) {
 		snprintf(near, sizeof(near), "; it is a library's: --libcalls records the program's calls of it");
+	} else if (!pattern_object_length(text) && near[0] != ':') { /* tell_verdict() has found it */
+		at = strlen(near);
+		snprintf(near + at, sizeof(near) - at, "; a library's function is named with it: 'libc*:%.100s'", text);
+	}
 	if (session->result->unread) {
 		at = strlen(near);
 		snprintf(near + at, sizeof(near) - at, "; %s was deleted or replaced, and only root may read it",

@@ -421,7 +421,7 @@ static void threads_run_on_while_the_tool_is_stopped(void **state)
 /* The agent is at work until its answer is there. */
 static void threads_run_on_when_a_stopped_tool_has_its_answer(void **state)
 {
-	const struct calltap_msg other = {CALLTAP_MSG_CLOCK_TOLD, sizeof(other)},
+	const struct calltap_msg early = {CALLTAP_MSG_CLOCK_TOLD, sizeof(early)},
 				 answer = {CALLTAP_MSG_APPLY_DONE, sizeof(answer)};
 	const struct child *child = *state;
 	struct calltap_msg first;
@@ -437,7 +437,7 @@ static void threads_run_on_when_a_stopped_tool_has_its_answer(void **state)
 	before = rounds_of(0);
 	usleep(300000); /* the tracer looks more often whether the tool is stopped */
 	assert_int_equal(rounds_of(0), before);
-	assert_int_equal(send(connection[1], &other, sizeof(other), 0), sizeof(other));
+	assert_int_equal(send(connection[1], &early, sizeof(early), 0), sizeof(early));
 	usleep(300000);
 	assert_int_equal(rounds_of(0), before);
 	assert_int_equal(recv(connection[0], &first, sizeof(first), 0), sizeof(first));
