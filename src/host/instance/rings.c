@@ -20,8 +20,10 @@
 
 #define RESERVE_MIN 8u	 /* half of what a process begins with */
 #define RESERVE_MAX 512u /* at two megabytes of memory */
-#define RINGS_MIN   16u	 /* of an arena that is sent: a process has a bounded number of arenas */
-#define FILE_GROWTH 2u	 /* where each ring takes its memory at once: times the rings of the arena before */
+/* A process has a bounded number of arenas: one that is sent has so many rings, or this part of what there is. */
+#define RINGS_MIN   16u
+#define GROWTH_PART 2u
+#define FILE_GROWTH 2u /* where each ring takes its memory at once: times the rings of the arena before */
 /*
  * Rings of threads that have ended wait until they are taken.  Where threads come and go faster than the tool takes
  * their records, such rings have so many bytes in all: then new threads go on in them.
@@ -255,13 +257,13 @@ static uint32_t next_rings(const struct share *share)
 	if (share->instance->buffers.path)
 		rings = share->arenas[share->arena_count - 1].ring_count * FILE_GROWTH;
 	else
-		rings = there < RINGS_MIN ? RINGS_MIN : there;
+		rings = there / GROWTH_PART < RINGS_MIN ? RINGS_MIN : there / GROWTH_PART;
 	return rings < CALLTAP_ARENA_RINGS ? rings : CALLTAP_ARENA_RINGS;
 }
 
 /*
  * Rings that are sent unasked: 0 while there are those of all living threads, a reserve, and some of threads that have
- * ended.  Each arena doubles what there is at least, for a process that grows slowly has a bounded number of them, too.
+ * ended.
  */
 static uint32_t missing_rings(const struct share *share)
 {
