@@ -66,6 +66,13 @@ static bool has_ended(uint32_t state, int tid)
 	       (owner == (uint32_t)tid || SYS(tgkill, probe_context.wiped->pid, owner, 0, 0, 0, 0) == -3);
 }
 
+/* Where nobody waits for room, a ring without any would lose all. */
+static bool is_worth_it(const struct calltap_ring *ring)
+{
+	return ring->mode != CALLTAP_MODE_DROP ||
+	       ring->opened - __atomic_load_n(&ring->released, __ATOMIC_RELAXED) < ring->sub_count;
+}
+
 /*
  * Claim a ring that is free or, with take_over, one whose thread has ended. retired: among the retired rings, else
  * among the others.
@@ -86,7 +93,8 @@ static bool claim_any(struct probe_set *set, int tid, bool take_over, bool retir
 		state = __atomic_load_n(state_of(set, at), __ATOMIC_RELAXED);
 		if (!__atomic_load_n(&ring_of(set, at)->retired, __ATOMIC_RELAXED) == retired)
 			continue;
-		if (state != CALLTAP_RING_FREE && !(take_over && has_ended(state, tid)))
+		if (state != CALLTAP_RING_FREE &&
+		    !(take_over && is_worth_it(ring_of(set, at)) && has_ended(state, tid)))
 			continue;
 		if (!claim(set, at, state, tid))
 			continue;

@@ -18,6 +18,7 @@ _Static_assert(offsetof(struct ring_writer, ring) == RW_RING, "handlers.S");
 _Static_assert(sizeof(struct ring_writer) == 64, "one cache line a thread");
 
 #define WAIT_STEP_NS 10000000u /* 10 ms: how often a waiting writer looks whether the reader lives */
+#define WAITS_MAX    10u
 
 static uint64_t room_left(const struct calltap_ring *ring)
 {
@@ -40,20 +41,39 @@ void ring_bell(struct calltap_board *board)
 		sys_futex_wake(&board->doorbell);
 }
 
-/* Wait until the reader has released a sub-buffer; false when it makes no progress for wait_max_ms. */
+/* Has the reader taken a sub-buffer of any ring?  Those of hundreds of threads are taken in turns. */
+static bool makes_progress(const struct ring_shared *shared, uint64_t *heartbeat)
+{
+	uint64_t now = shared->board ? __atomic_load_n(&shared->board->heartbeat, __ATOMIC_RELAXED) : 0;
+	bool has = now != *heartbeat;
+
+	*heartbeat = now;
+	return has;
+}
+
+/*
+ * Wait until the reader has released a sub-buffer of the ring; false when it makes no progress for wait_max_ms, or has
+ * not come here for WAITS_MAX times as long.
+ */
 static bool wait_for_room(struct ring_writer *writer, const struct ring_shared *shared)
 {
 	struct calltap_ring *ring = writer->ring;
-	uint64_t start = arch_clock(), begin_ns = sys_monotonic_ns();
+	const uint64_t start = arch_clock(), begin_ns = sys_monotonic_ns(), max_ns = shared->wait_max_ms * 1000000ull;
+	uint64_t heartbeat = 0, seen_ns = begin_ns, now_ns;
 	bool room;
+
+	(void)makes_progress(shared, &heartbeat);
 
 	for (;;) {
 		uint32_t wake = __atomic_load_n(&ring->wake, __ATOMIC_SEQ_CST);
 
 		__atomic_store_n(&ring->waiting, 1, __ATOMIC_SEQ_CST);
 		room = (int64_t)room_left(ring) > 0;
-		if (room || __atomic_load_n(&shared->reader_gone, __ATOMIC_RELAXED) ||
-		    sys_monotonic_ns() - begin_ns > shared->wait_max_ms * 1000000ull)
+		now_ns = sys_monotonic_ns();
+		if (makes_progress(shared, &heartbeat))
+			seen_ns = now_ns;
+		if (room || __atomic_load_n(&shared->reader_gone, __ATOMIC_RELAXED) || now_ns - seen_ns > max_ns ||
+		    now_ns - begin_ns > WAITS_MAX * max_ns)
 			break;
 		ring_bell(shared->board);
 		sys_futex_wait(&ring->wake, wake, WAIT_STEP_NS);
@@ -140,6 +160,8 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	sub->owner = ring->owner;
 	sub->tid = ring->tid;
 	__builtin_memcpy(sub->comm, ring->comm, sizeof(sub->comm));
+	sub->lost_before = ring->lost_before;
+	sub->wait_before = ring->wait_before;
 	__atomic_store_n(&sub->number, number + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&ring->opened, number + 1, __ATOMIC_RELEASE); /* pairs with the drainer's load */
 	writer->time_hi = (uint32_t)(now >> 32);
@@ -171,13 +193,22 @@ void ring_rename(struct ring_writer *writer)
 		__builtin_memcpy(sub->comm, writer->ring->comm, sizeof(sub->comm));
 }
 
+/* The totals run on over a ring's owners: these are the last one's. */
+static void begin_account(struct calltap_ring *ring)
+{
+	ring->claim_ticks = arch_clock();
+	__atomic_store_n(&ring->lost_before, ring->lost, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->wait_before, ring->wait_ticks, __ATOMIC_RELAXED);
+}
+
 void ring_move(struct ring_writer *writer, struct calltap_ring *ring)
 {
 	const struct calltap_ring *old = writer->ring;
 
 	__builtin_memcpy(ring->comm, old->comm, sizeof(ring->comm));
-	ring->claim_ticks = arch_clock();
+	begin_account(ring);
 	ring->tid = writer->tid;
+	/* Release: pairs with the drainer's look at whose account it is. */
 	__atomic_store_n(&ring->owner, old->owner | CALLTAP_OWNER_MOVED, __ATOMIC_RELEASE);
 	close_sub(writer);
 	writer->ring = ring;
@@ -189,10 +220,10 @@ void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid,
 		read_name(ring);
 	else
 		__builtin_memset(ring->comm, 0, sizeof(ring->comm)); /* quiet: the tool asks the kernel */
-	ring->claim_ticks = arch_clock();
+	begin_account(ring);
 	ring->tid = (uint32_t)tid;
 	ring->ending = 0;
-	__atomic_add_fetch(&ring->owner, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&ring->owner, 1, __ATOMIC_RELEASE); /* as in ring_move() */
 	close_sub(writer);
 	writer->lost = 0;
 	writer->waited = 0;

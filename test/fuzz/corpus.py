@@ -177,9 +177,10 @@ def ring(index, opened, owner=1, tid=7, lost=0):
                     struct.pack("<QQQQIIII16s", opened, lost, 0, 5, owner, tid, 0, 0, b"worker"))
 
 
-def sub(index, number, records, owner=1):
+def sub(index, number, records, owner=1, before=0):
+    """before: what the ring's owners before this one have lost and waited."""
     at = PAGE + index * 5 * PAGE + PAGE + number % 4 * PAGE
-    return scribble(0, at, struct.pack("<QQQII16s", number + 1, 1000, 0, owner, 7, b"worker") + b"".join(records))
+    return scribble(0, at, struct.pack("<QQQII16sQQ", number + 1, 1000, 0, owner, 7, b"worker", before, before) + b"".join(records))
 
 
 def host():
@@ -193,6 +194,8 @@ def host():
     write("host", "reported-twice", b"\0" + planned + say(objects_end(1)) + say(object_at(0, 1)) + say(objects_end()) +
           say(plan_done(0, -12)) + END)
     write("host", "filled-ring", b"\0" + planned + filled + DRAIN + END)
+    write("host", "taken-over", b"\0" + planned + sub(0, 0, records) + sub(0, 1, records, 2, 9) + sub(0, 2, records, 3, 2**63) +
+          ring(0, 3, owner=4, lost=20) + DRAIN + END)
     write("host", "overwrite", b"\2" + greeting + sub(0, 5, records) + ring(0, 7) + END)
     write("host", "claimed-by-the-dead", b"\0" + greeting + filled + scribble(0, 64 + 4 * 3, struct.pack("<I", 999999)) +
           scribble(0, 64 + 4 * 0, struct.pack("<I", 4000000)) + DRAIN + DRAIN)
@@ -242,7 +245,7 @@ def recorder(session=SESSION, rings=1, opened=3, sub_count=2, records=()):
                 struct.pack("<QQQQIIII16s", opened, 0, 0, 5, 1, 7, 0, 0, b"worker")).ljust(PAGE, b"\0")
         subs = [b""] * sub_count
         for number in range(max(0, opened - sub_count), opened):
-            head = struct.pack("<QQQII16s", number + 1, 1000 * (number & 0xFFFF), 0, 1, 7, b"worker")
+            head = struct.pack("<QQQII16sQQ", number + 1, 1000 * (number & 0xFFFF), 0, 1, 7, b"worker", 0, 0)
             subs[number % sub_count] = head + b"".join(records)
         out += b"".join(sub.ljust(PAGE, b"\0") for sub in subs)
     return out

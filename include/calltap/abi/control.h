@@ -56,7 +56,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 26u
+#define CALLTAP_ABI_VERSION 27u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"

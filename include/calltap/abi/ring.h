@@ -64,6 +64,8 @@ struct calltap_subbuf {
 	uint32_t owner;	   /* struct calltap_ring.owner at opening */
 	uint32_t tid;
 	char comm[16]; /* the owner's name when it claimed the ring */
+	/* struct calltap_ring.lost and wait_ticks when the owner claimed the ring: what comes after is its own. */
+	uint64_t lost_before, wait_before;
 };
 
 struct calltap_ring {
@@ -94,6 +96,10 @@ struct calltap_ring {
 	uint32_t wake;	  /* futex word: counted up with each release */
 	uint32_t retired; /* 1: the thread that holds the ring is to go on in another one */
 	uint32_t reserved1[12];
+
+	/* Written by the thread that holds the ring, when it claims it: `lost` and `wait_ticks` as they were then. */
+	uint64_t lost_before, wait_before;
+	uint64_t reserved2[6];
 };
 
 /* Facts about the process, for the tool to know or to tell. */
@@ -172,7 +178,7 @@ struct calltap_board {
 	uint32_t doorbell;	/* futex word: writers count it up to wake the tool */
 	uint32_t reader_asleep; /* 1 while the tool sleeps on the doorbell */
 	uint32_t reader_gone;	/* set by the tool before it leaves on purpose */
-	uint64_t heartbeat;	/* counted up by the tool at each round */
+	uint64_t heartbeat;	/* counted up by the tool with each sub-buffer that it has taken from some ring */
 	uint32_t unreached;	/* forked children that could not reach the tool */
 	uint32_t holds;		/* enum calltap_holds */
 	uint64_t executing;	/* enum calltap_executing */
@@ -183,8 +189,8 @@ struct calltap_board {
 	uint32_t reserved[3];
 };
 
-_Static_assert(sizeof(struct calltap_subbuf) == 48, "ABI");
-_Static_assert(sizeof(struct calltap_ring) == 256, "ABI");
+_Static_assert(sizeof(struct calltap_subbuf) == 64, "ABI");
+_Static_assert(sizeof(struct calltap_ring) == 320, "ABI");
 _Static_assert(sizeof(struct calltap_arena) <= CALLTAP_PAGE, "ABI");
 _Static_assert(sizeof(struct calltap_board) == 64, "ABI");
 

@@ -76,6 +76,40 @@ static void thread_ended(struct target_thread *thread)
 	thread->dirty = true;
 }
 
+/*
+ * A thread that ended while it was losing records, or right after a wait, could not write that down any more; the
+ * ring's totals have it: lost and waited, up to the next owner's claim.
+ */
+static void count_rest(struct instance *instance, struct ring_reader *reader, uint64_t lost, uint64_t waited)
+{
+	const uint64_t told = reader->lost_told + reader->lost_ahead;
+	struct target_thread *thread;
+
+	lost -= told;
+	waited -= reader->wait_told;
+	if (!(lost | waited) || (int64_t)(lost | waited) < 0)
+		return; /* nothing left to tell, or scribbled on */
+	instance->result->lost += lost;
+	reader->lost_told = told + lost;
+	reader->lost_ahead = 0;
+	reader->wait_told += waited;
+	if (reader->thread == UINT32_MAX)
+		return; /* of owners that have not opened one sub-buffer */
+	thread = &instance->threads[reader->thread];
+	thread->row.lost += lost;
+	thread->row.wait_ticks += waited;
+	thread->dirty = true;
+}
+
+/* The last owner's rest, of a ring that nobody writes, or that another thread has claimed, and not opened yet. */
+static void count_last(struct instance *instance, struct ring_reader *reader, const struct calltap_ring *ring)
+{
+	bool another = __atomic_load_n(&ring->owner, __ATOMIC_ACQUIRE) != reader->owner;
+
+	count_rest(instance, reader, __atomic_load_n(another ? &ring->lost_before : &ring->lost, __ATOMIC_RELAXED),
+		   __atomic_load_n(another ? &ring->wait_before : &ring->wait_ticks, __ATOMIC_RELAXED));
+}
+
 /* The thread that the sub-buffer is of; its owner differs from the last one's when the ring changed hands. */
 static int thread_of(struct drainer *drainer, struct share *share, struct ring_reader *reader,
 		     const struct calltap_ring *ring, const struct calltap_subbuf *head, struct target_thread **thread)
@@ -85,6 +119,7 @@ static int thread_of(struct drainer *drainer, struct share *share, struct ring_r
 	int ret = 0;
 
 	if (reader->thread == UINT32_MAX || reader->owner != head->owner) {
+		count_rest(instance, reader, head->lost_before, head->wait_before);
 		if (head->owner & CALLTAP_OWNER_MOVED) {
 			finish_before(drainer, share, ring, head->owner);
 			index = resize_find_thread(instance, share->target, head->owner);
@@ -189,8 +224,9 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 	return ret;
 }
 
-static void release_ring(struct calltap_ring *ring, uint64_t number)
+static void release_ring(struct calltap_board *board, struct calltap_ring *ring, uint64_t number)
 {
+	__atomic_add_fetch(&board->heartbeat, 1, __ATOMIC_RELAXED);
 	/* Release: what we read of the sub-buffer comes before; pairs with room_left() in the writer. */
 	__atomic_store_n(&ring->released, number, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&ring->wake, 1, __ATOMIC_SEQ_CST);
@@ -199,36 +235,14 @@ static void release_ring(struct calltap_ring *ring, uint64_t number)
 }
 
 /*
- * A thread that ended while it was losing records, or right after a wait,
- * could not write that down any more; the ring's totals have it.  When another
- * thread has taken the ring over since, the rest is put to that one's account.
- */
-static void count_rest(struct instance *instance, struct ring_reader *reader, const struct calltap_ring *ring)
-{
-	uint64_t told = reader->lost_told + reader->lost_ahead;
-	uint64_t lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED) - told;
-	uint64_t wait = __atomic_load_n(&ring->wait_ticks, __ATOMIC_RELAXED) - reader->wait_told;
-	struct target_thread *thread;
-
-	if (reader->thread == UINT32_MAX || !(lost | wait) || (int64_t)(lost | wait) < 0)
-		return; /* nothing left to tell, or scribbled on */
-	thread = &instance->threads[reader->thread];
-	instance->result->lost += lost;
-	thread->row.lost += lost;
-	thread->row.wait_ticks += wait;
-	reader->lost_told = told + lost;
-	reader->lost_ahead = 0;
-	reader->wait_told += wait;
-	thread->dirty = true;
-}
-
-/*
  * A thread tells what it has lost in front of its next record, and that may be much later.  Who follows reads it in the
  * thread's row before.
  */
 static void count_ahead(struct instance *instance, struct ring_reader *reader, const struct calltap_ring *ring)
 {
-	uint64_t untold = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED) - reader->lost_told;
+	bool another = __atomic_load_n(&ring->owner, __ATOMIC_ACQUIRE) != reader->owner;
+	uint64_t untold =
+		__atomic_load_n(another ? &ring->lost_before : &ring->lost, __ATOMIC_RELAXED) - reader->lost_told;
 	struct target_thread *thread;
 
 	if (reader->thread == UINT32_MAX || untold <= reader->lost_ahead || (int64_t)untold < 0)
@@ -259,7 +273,7 @@ static void drain_below(struct drainer *drainer, struct share *share, struct tar
 		if (drain_sub(drainer, share, arena, index, reader->drained, false))
 			drainer->busy = true;
 		reader->drained++;
-		release_ring(ring_of(arena, index), reader->drained);
+		release_ring(instance->session->board, ring_of(arena, index), reader->drained);
 	}
 }
 
@@ -364,7 +378,7 @@ static void finish_ring(struct drainer *drainer, struct share *share, struct tar
 	if (opened <= reader->drained || drainer->instance->options->mode > CALLTAP_MODE_DROP)
 		return;
 	drain_below(drainer, share, arena, index, opened, opened);
-	count_rest(drainer->instance, reader, ring_of(arena, index));
+	count_last(drainer->instance, reader, ring_of(arena, index));
 	/* A process may end before anybody has looked which of its threads had ended. */
 	if (reader->thread != UINT32_MAX && __atomic_load_n(&ring_of(arena, index)->ending, __ATOMIC_RELAXED))
 		thread_ended(&drainer->instance->threads[reader->thread]);

@@ -290,7 +290,10 @@ static int answer_starved(struct share *share)
 
 	if (rings_count(share, false, false))
 		return 0;
-	rings = rings_room(share->instance, share->target, next_rings(share), 0);
+	rings = missing_rings(share);
+	if (!rings)
+		return 0; /* those of threads that have ended are full: there is room when they are emptied */
+	rings = rings_room(share->instance, share->target, rings, 0);
 	sent = rings;
 	ret = rings ? send_arena(share, rings, &sent) : 0;
 	if (sent)

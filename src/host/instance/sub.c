@@ -10,6 +10,8 @@ void sub_copy_head(struct calltap_subbuf *head, const struct calltap_subbuf *sub
 	head->owner = __atomic_load_n(&sub->owner, __ATOMIC_RELAXED);
 	head->tid = __atomic_load_n(&sub->tid, __ATOMIC_RELAXED);
 	head->cpu = __atomic_load_n(&sub->cpu, __ATOMIC_RELAXED);
+	head->lost_before = __atomic_load_n(&sub->lost_before, __ATOMIC_RELAXED);
+	head->wait_before = __atomic_load_n(&sub->wait_before, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < sizeof(head->comm); i++)
 		head->comm[i] = __atomic_load_n(&sub->comm[i], __ATOMIC_RELAXED);
 	head->comm[sizeof(head->comm) - 1] = 0;
