@@ -9,7 +9,8 @@ import sys
 
 import tracefile
 from endings import finish, start, wait_for
-from harness import Skip, expect, stop
+from harness import Skip, expect, stop, until
+from steering import Program, Tool
 from typed import compiled
 
 
@@ -143,6 +144,28 @@ def killed_in_sandbox(case):
             wait_for(output, "all was well")
         finally:
             stop(process)
+
+
+class Sleeps(Program):
+    """test/prog/sleeps.c"""
+
+    def __init__(self, case, times):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("sleeps.c"), str(times)])
+
+
+def sleeps_in_a_sandbox(case):
+    """A program that shuts itself into a sandbox while it is traced, and sleeps there: a detach is not its end."""
+    case.need_native("attaching")
+    case.need_feature("seccomp")
+    for _ in range(4):
+        with Sleeps(case, 100) as program:
+            with Tool(case, program, "-l", "step") as tool:
+                os.kill(program.pid, signal.SIGUSR1)
+                until("the sandbox", lambda: "shut" in program.printed())
+                tool.records(10)
+                tool.detach()
+            status = finish(program.process)
+            expect(status == 5 and "all was well" in program.printed(), f"status {status}: {program.printed()!r}")
 
 
 def children_in_sandboxes(case):
@@ -552,6 +575,7 @@ SINGLE = {
     "sandbox-left": left_in_sandbox,
     "sandbox-tool-killed": killed_in_sandbox,
     "sandbox-children": children_in_sandboxes,
+    "sandbox-sleeps": sleeps_in_a_sandbox,
     "sandbox-late": sandbox("prctl", "kill", ("-l", "step", "-l", "deep")),
     **{f"sandbox-{way}-{what}": sandbox(way, what)
        for way in ("prctl", "raw", "tsync") for what in ("kill", "errno", "generous", "allow")},

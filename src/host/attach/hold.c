@@ -59,6 +59,19 @@ static bool dispatches(pid_t tid)
 	return !ptrace((enum __ptrace_request)GET_DISPATCH_CONFIG, tid, (void *)sizeof(config), &config) && config.mode;
 }
 
+/* A sandbox that lets the program sleep need not let it make restart_syscall(), and may end it for that. */
+static bool mend(const struct held *held, struct native_regs *regs)
+{
+	struct native_regs anew = *regs;
+
+	if (held->is_caught ? native_call_reopen(regs) : native_call_mend(regs))
+		return true;
+	if (!native_call_anew(&anew) || !sandbox_holds(held->tid))
+		return false;
+	*regs = anew;
+	return true;
+}
+
 static void read_registers(struct held *held)
 {
 	struct iovec registers = {&held->regs, sizeof(held->regs)};
@@ -73,8 +86,7 @@ static void read_registers(struct held *held)
 	held->dispatches = dispatches(held->tid);
 	mended = held->regs;
 	registers.iov_base = &mended;
-	if (!(held->is_caught ? native_call_reopen(&mended) : native_call_mend(&mended)) ||
-	    ptrace(PTRACE_SETREGSET, held->tid, NT_PRSTATUS, &registers))
+	if (!mend(held, &mended) || ptrace(PTRACE_SETREGSET, held->tid, NT_PRSTATUS, &registers))
 		return;
 	held->regs = mended;
 	held->reopens = held->is_caught;

@@ -70,6 +70,8 @@ bool sandbox_is_tighter(const struct sandbox *theirs, const struct sandbox *ours
  */
 bool sandbox_has(pid_t tid);
 bool sandbox_has_any(pid_t pid);
+/* sandbox_has() of a thread that this tracer has stopped: quicker where the kernel says that there is no filter. */
+bool sandbox_holds(pid_t tid);
 
 /* ---- ahead.c: what is read before a stop ---- */
 

@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 
 #include "impl.h"
@@ -83,6 +85,22 @@ bool sandbox_has(pid_t tid)
 	struct sandbox theirs, ours;
 
 	return !sandbox_of(tid, &theirs) && !sandbox_of(getpid(), &ours) && sandbox_is_tighter(&theirs, &ours);
+}
+
+/* Can the kernel be asked for filters?  It tells "not built in" and "no filter" by the same error. */
+static bool tells_filters(void)
+{
+	unsigned size = 0;
+
+	return !prctl(PR_SET_MM, PR_SET_MM_MAP_SIZE, &size, 0,
+		      0); /* built in with the same option, and for everybody */
+}
+
+bool sandbox_holds(pid_t tid)
+{
+	if (ptrace(PTRACE_SECCOMP_GET_FILTER, tid, NULL, NULL) < 0 && errno == EINVAL && tells_filters())
+		return false;
+	return sandbox_has(tid);
 }
 
 bool sandbox_has_any(pid_t pid)

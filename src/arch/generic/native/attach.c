@@ -65,6 +65,11 @@ bool native_call_mend(struct native_regs *regs)
 	return false;
 }
 
+bool native_call_anew(struct native_regs *regs)
+{
+	return false;
+}
+
 unsigned native_call_size(void)
 {
 	return 0;

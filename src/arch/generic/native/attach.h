@@ -57,6 +57,11 @@ bool native_call_cut_short(const struct native_regs *regs);
  * handler runs first.  False: no such call.
  */
 bool native_call_mend(struct native_regs *regs);
+/*
+ * A call that the kernel would let go on with another one, restart_syscall(), for the time that was left: have it made
+ * again as it was.  False: no such call.
+ */
+bool native_call_anew(struct native_regs *regs);
 /* True if the call opens a file by its name. */
 bool native_call_opens(long number);
 /*

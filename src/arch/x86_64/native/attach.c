@@ -248,6 +248,17 @@ bool native_call_mend(struct native_regs *regs)
 	return true;
 }
 
+bool native_call_anew(struct native_regs *regs)
+{
+	struct user_regs_struct user = user_of(regs);
+
+	if ((long)user.orig_rax < 0 || (long)user.rax != -ERESTART_RESTARTBLOCK)
+		return false;
+	user.rax = (unsigned long long)-ERESTARTNOHAND;
+	memcpy(regs, &user, sizeof(user));
+	return true;
+}
+
 bool native_call_opens(long number)
 {
 	return number == SYS_open || number == SYS_openat || number == SYS_openat2 || number == SYS_creat;
