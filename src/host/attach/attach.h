@@ -35,6 +35,8 @@ int attach_explain(const struct attach_program *program, pid_t pid, int error, s
 	__attribute__((warn_unused_result));
 /* True if the process has executed another program since. */
 bool attach_has_executed(const struct attach_program *program, pid_t pid);
+/* True if a thread of the process has a seccomp filter that the tool does not run in. */
+bool attach_is_shut_in(pid_t pid);
 /* attach_check() for attach_load(), which may load into a process that is being traced by calltap. */
 int attach_check_load(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 

@@ -369,6 +369,11 @@ static int check(pid_t pid, bool library, struct calltap_diag *diag)
 	return ret;
 }
 
+bool attach_is_shut_in(pid_t pid)
+{
+	return sandbox_has_any(pid);
+}
+
 int attach_check_load(pid_t pid, struct calltap_diag *diag)
 {
 	return check(pid, true, diag);

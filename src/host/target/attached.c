@@ -105,6 +105,13 @@ int attached_check(struct session *session, pid_t pid, struct found *found, stru
 	struct space space;
 	int ret = attach_check(pid, diag);
 
+	if (ret == -EPERM && session->options->clears && attach_is_shut_in(pid) && attach_has_agent(pid))
+		return calltap_diag_set(
+			diag, ret,
+			"process %d runs in a seccomp sandbox, which may end it for what the agent does; what a killed "
+			"calltap has left in it records nothing, and stays until it ends",
+			(int)pid);
+
 	if (!ret)
 		ret = prepare_static(&placing, session, pid, diag);
 	placing_destroy(placing);
