@@ -269,9 +269,11 @@ static uint32_t missing_rings(const struct share *share)
 {
 	const struct target_arena *last = &share->arenas[share->arena_count - 1];
 	uint64_t ended = ENDED_BYTES / (last->ring_stride ? last->ring_stride : 1);
-	uint32_t there = rings_count(share, false, false) + rings_count(share, false, true);
+	uint32_t claimed = rings_count(share, false, true), there = rings_count(share, false, false) + claimed;
 	uint32_t threads = rings_threads(share->target), wanted, rings = next_rings(share);
 
+	if (!threads) /* the target may have taken /proc away, which is the tool's, too */
+		threads = claimed;
 	ended = ended < ENDED_MIN ? ENDED_MIN : ended < RESERVE_MAX ? ended : RESERVE_MAX;
 	wanted = threads + reserve_for(threads) + (uint32_t)ended;
 	if (there >= wanted)
