@@ -258,9 +258,9 @@ struct attach_stop {
 	bool late;	 /* attach_ahead_is_late(); true until attach_use() tells */
 	bool is_the_one; /* the tool's other threads wait for this stop to end */
 	int lease;	 /* atomic, enum lease: whether the tracer may let go while the tool is stopped */
-	int pins;	 /* so far */
-	/* While the stop is pinned: the agent's connection, atomic, -1 = nothing was asked there; and the answer's
-	 * type. */
+	int pins;	 /* that were ended */
+	/* While the stop is pinned: the connection that the agent was asked on, atomic, -1 = none; the answer's type.
+	 */
 	int asked_at;
 	uint32_t answer_type;
 	bool looks_deeper;

@@ -87,13 +87,15 @@ bool sandbox_has(pid_t tid)
 	return !sandbox_of(tid, &theirs) && !sandbox_of(getpid(), &ours) && sandbox_is_tighter(&theirs, &ours);
 }
 
-/* Can the kernel be asked for filters?  It tells "not built in" and "no filter" by the same error. */
+/*
+ * Can the kernel be asked for filters?  It tells "not built in" and "no filter" by the same error.  Another call is
+ * built in by the same option, and is everybody's.
+ */
 static bool tells_filters(void)
 {
 	unsigned size = 0;
 
-	return !prctl(PR_SET_MM, PR_SET_MM_MAP_SIZE, &size, 0,
-		      0); /* built in with the same option, and for everybody */
+	return !prctl(PR_SET_MM, PR_SET_MM_MAP_SIZE, &size, 0, 0);
 }
 
 bool sandbox_holds(pid_t tid)
