@@ -302,8 +302,11 @@ LIB_PUBLIC int calltap_ops_set_filter(struct calltap_ops *ops, const char *const
 	const struct wanted wanted = {filter, notrace, addresses, address_count};
 	struct lib_table *table;
 	struct lib_own *own;
-	int ret = ops ? lib_enter(&own, &table, diag) : calltap_diag_set(diag, -EINVAL, "there are no handlers");
+	int ret;
 
+	if (!ops)
+		return calltap_diag_set(diag, -EINVAL, "there are no handlers");
+	ret = lib_enter(&own, &table, diag);
 	if (ret)
 		return ret;
 	if (ops->pid != getpid())
