@@ -493,6 +493,7 @@ def live_slow_reader(case):
 
 def live_ends_in_time(case):
     """Calls that come faster than they can be shown do not keep it from ending when it shall; what is left out is told."""
+    case.need_native("attaching")
     with Throng(case, 4, busy=True) as program:
         program.call()
         outcome = case.run([case.tool, "live", "-a", "--duration", "1s", "-o", "/dev/null", str(program.pid)], timeout=60)
