@@ -221,6 +221,37 @@ static void block_does_not_wait_for_ever(void **state)
 	end();
 }
 
+#define PATIENCE_MS 1000 /* without progress */
+#define ELSEWHERE   250	 /* sub-buffers that the tool takes of other rings, 10 ms apart: for longer than that */
+
+/* The tool takes what others have recorded for a while, then what this ring has. */
+static void *take_others_first(void *arg)
+{
+	struct calltap_ring *ring = arg;
+
+	for (int i = 0; i < ELSEWHERE; i++) {
+		usleep(10000);
+		__atomic_add_fetch(&probe_context.shared.board->heartbeat, 1, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&ring->released, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void block_waits_as_long_as_the_tool_works(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 2);
+	pthread_t reader;
+
+	probe_context.shared.wait_max_ms = PATIENCE_MS;
+	for (uint32_t i = 0; i < 2 * SUB_MAX; i++)
+		assert_true(record(i));
+	assert_int_equal(pthread_create(&reader, NULL, take_others_first, ring), 0);
+	assert_true(record(1));
+	pthread_join(reader, NULL);
+	assert_int_equal(ring->lost, 0);
+	end();
+}
+
 /*
  * The tool says goodbye and reads on.  A thread that has seen that recording goes on, and then finds its ring full, has
  * lost nothing: its record is behind the end.
@@ -583,8 +614,10 @@ static bool taken_back(uint32_t id)
 	return probe_take_back(&writer, id, arch_clock(), UINT32_MAX);
 }
 
-/* One frame's ENTRY and TAILs are taken back together.  A frame with too many TAILs, or with records behind them, keeps
- * all. */
+/*
+ * The writer takes one frame's ENTRY and TAILs back together.  Where a frame has too many TAILs, or where other records
+ * lie behind them, it takes none back.
+ */
 static void tails_are_taken_back_with_their_entry(void **state)
 {
 	uint64_t began, chain;
@@ -730,6 +763,7 @@ int main(void)
 		cmocka_unit_test(drop_counts_and_says_where),
 		cmocka_unit_test(overwrite_keeps_the_newest),
 		cmocka_unit_test(block_does_not_wait_for_ever),
+		cmocka_unit_test(block_waits_as_long_as_the_tool_works),
 		cmocka_unit_test(nothing_is_lost_behind_the_end),
 		cmocka_unit_test(block_loses_nothing),
 		cmocka_unit_test(clock_marks),
