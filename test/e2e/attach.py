@@ -13,7 +13,7 @@ import time
 import live
 import tracefile as tf
 from endings import finish, wait_for
-from harness import Process, Skip, expect, halt, stop, until
+from harness import Process, Skip, expect, halt, state_of, stop, until
 from steer import own_place
 from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost
 
@@ -498,13 +498,8 @@ def stopped(case):
     with Program(case) as program:
         halt(program.pid)
         refused(case, program.pid, str(program.pid))
-        expect(state(program.pid) == "T", f"the program's state is {state(program.pid)}")
+        expect(state_of(program.pid) == "T", f"the program's state is {state_of(program.pid)}")
         # No SIGCONT here: the stop alone interrupts sigtimedwait, and the program rightly complains.
-
-
-def state(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
-        return stat.read().rpartition(")")[2].split()[0]
 
 
 def under_a_debugger(case):
@@ -516,7 +511,7 @@ def under_a_debugger(case):
         except FileNotFoundError as error:
             raise Skip("gdb is not installed") from error
         try:
-            until("gdb to stop it", lambda: state(program.pid) == "t")
+            until("gdb to stop it", lambda: state_of(program.pid) == "t")
             refused(case, program.pid, str(debugger.pid))
         finally:
             debugger.kill()
@@ -547,7 +542,7 @@ def debugger_killed(case):
                     raise Skip("gdb is not installed") from error
             try:
                 wait_for(said, "going on")
-                until("the program to go on", lambda: state(program.pid) != "t")
+                until("the program to go on", lambda: state_of(program.pid) != "t")
             finally:
                 debugger.kill()
                 debugger.wait()

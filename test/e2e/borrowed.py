@@ -215,11 +215,6 @@ def held_at_the_end(hold, words):
     return test
 
 
-def state_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
-        return stat.read().rpartition(")")[2].split()[0]
-
-
 @contextlib.contextmanager
 def memory_group(pid, more):
     """A cgroup of the process' own, which may take so many bytes more than it has."""

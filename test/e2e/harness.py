@@ -381,18 +381,20 @@ def stop(process):
     process.wait()
 
 
+def state_of(pid, tid=None):
+    """The kernel's letter for what a process does, or a thread of it."""
+    with open(f"/proc/{pid}/task/{tid or pid}/stat", encoding="utf-8", errors="replace") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+
+
 def halt(pid):
     """SIGSTOP, and until each of its threads has stopped.  kill() returns before: the signal wakes one thread, which
     stops the others when it gets a CPU, and meanwhile they answer."""
     def has_stopped():
-        for tid in os.listdir(f"/proc/{pid}/task"):
-            try:
-                with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8", errors="replace") as stat:
-                    if stat.read().rpartition(")")[2].split()[0] not in "TtZX":
-                        return False
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-        return True
+        try:
+            return all(state_of(pid, tid) in "TtZX" for tid in os.listdir(f"/proc/{pid}/task"))
+        except (FileNotFoundError, ProcessLookupError):
+            return False  # a thread has ended since it was listed
 
     os.kill(pid, signal.SIGSTOP)
     until(f"process {pid} to stop", has_stopped)

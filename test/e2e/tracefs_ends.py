@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from harness import Process, expect, halt, stop, until
+from harness import Process, expect, halted, stop, until
 from steer import own_place
 from steering import Program, left_alone
 from tracefs import Tree, native
@@ -62,10 +62,9 @@ def unread(case):
         for i in range(INSTANCES):
             os.mkdir(tree.path(f"instances/i{i}"))
             tree.write(f"instances/i{i}/current_tracer", "function_graph\n")
-        halt(tree.process.pid)
-        until("records", lambda: sum(size > BEHIND for size in waiting(tree.process.pid)) > INSTANCES, seconds=60)
-        os.kill(program.pid, signal.SIGKILL)
-        os.kill(tree.process.pid, signal.SIGCONT)
+        with halted(tree.process.pid):
+            until("records", lambda: sum(size > BEHIND for size in waiting(tree.process.pid)) > INSTANCES, seconds=60)
+            os.kill(program.pid, signal.SIGKILL)
         until("the tool's end", lambda: os.waitid(os.P_PID, tree.process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG), seconds=60)
         took = cpu_s(tree.process.pid)
         case.said.append(f"{took:.2f} s of CPU")
@@ -117,14 +116,11 @@ def read_to_the_end(case):
         for reader in readers:
             stack.callback(stop, reader)
         time.sleep(0.3)
-        halt(tree.process.pid)
-        program.stdin.write(f"{CALLS}\n")
-        program.stdin.flush()
-        try:
+        with halted(tree.process.pid):
+            program.stdin.write(f"{CALLS}\n")
+            program.stdin.flush()
             expect(program.stdout.readline() == f"{CALLS}\n", "the program says something else")
             os.kill(program.pid, signal.SIGKILL)
-        finally:
-            os.kill(tree.process.pid, signal.SIGCONT)
         results = [None, None]
 
         def take(i):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from harness import Process, Skip, expect, halt, stop, until
+from harness import Process, Skip, expect, halted, stop, until
 from steer import calltap, own_place
 from steering import Program, left_alone
 from tracefs import Tree, mounted, native
@@ -283,15 +283,11 @@ def profiler_losses(case):
         tree.write("current_tracer", "function\n")
         for stopped in (False, True):
             before = profile(tree).get("burst", [0])[0]
-            if stopped:
-                halt(tree.process.pid)
             calls = LOSES if stopped else LOSES // 100
-            program.stdin.write(f"{calls}\n")
-            program.stdin.flush()
-            try:
+            with halted(tree.process.pid) if stopped else contextlib.nullcontext():
+                program.stdin.write(f"{calls}\n")
+                program.stdin.flush()
                 expect(program.stdout.readline() == f"{calls}\n", "the program says something else")
-            finally:
-                os.kill(tree.process.pid, signal.SIGCONT)
             counted = profile(tree, losses=stopped)["burst"][0] - before
             told = re.findall(r"^# lost on all CPUs: (\d+), calls or ends of calls$", tree.read("trace_stat/function0"), re.M)
             expect(counted + int(told[0] if told else 0) in range(calls, calls + 1000) and (told if stopped else not told),
@@ -314,13 +310,10 @@ def backlog(case):
         tree.write("buffer_size_kb", str(256 << 10))
         tree.write("set_ftrace_filter", "burst\n")
         tree.write("current_tracer", "function\n")
-        halt(tree.process.pid)
-        program.stdin.write(f"{BACKLOG}\n")
-        program.stdin.flush()
-        try:
+        with halted(tree.process.pid):
+            program.stdin.write(f"{BACKLOG}\n")
+            program.stdin.flush()
             expect(program.stdout.readline() == f"{BACKLOG}\n", "the program says something else")
-        finally:
-            os.kill(tree.process.pid, signal.SIGCONT)
         tree.write("tracing_on", "0\n")
         answers, started = 0, time.monotonic()
         with Process(["head", "-3", tree.path("trace")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as reader:
