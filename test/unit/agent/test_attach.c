@@ -171,10 +171,7 @@ static void it_is_steered(void **state)
 {
 	struct tool tool;
 
-	tool_start(&tool);
-	tool_attach(&tool, 0);
-	tool_set_up(&tool, 0);
-	tool_begin(&tool);
+	tool_begin_all(&tool, 0);
 	tool_send_plan(&tool, 2, CALLTAP_PLAN_STUBS, LIMITED);
 	tool_set(&tool, 0, 1);
 	tool_send_plan(&tool, 3, CALLTAP_PLAN_STUBS, TREES);
@@ -204,10 +201,7 @@ static void it_is_steered(void **state)
 		tool_set(&tool, 0, 0);
 		tool_lead_to(&tool, i % 2 ? 1 : 2, true);
 	}
-	tool_park(true);
-	tool_detach(&tool, CALLTAP_DETACH_RELEASE);
-	assert_int_equal(tool_release(&tool).error, 0);
-	tool_park(false);
+	tool_let_go(&tool);
 	text_is_own(&tool, false);
 	tool_finish(&tool);
 }
@@ -254,10 +248,7 @@ static void a_second_tool_is_refused(void **state)
 {
 	struct tool tool;
 
-	tool_start(&tool);
-	tool_attach(&tool, 0);
-	tool_set_up(&tool, 0);
-	tool_begin(&tool);
+	tool_begin_all(&tool, 0);
 	tool_order(&tool, ATTACH);
 	assert_int_equal(shared->result, -EBUSY);
 	tool_detach(&tool, 0);
@@ -301,10 +292,7 @@ static void a_recording_goes_on_without_the_tool(void **state)
 	struct tool tool;
 	uint64_t before;
 
-	tool_start(&tool);
-	tool_attach(&tool, 0);
-	tool_set_up(&tool, CALLTAP_SETUP_KEEP);
-	tool_begin(&tool);
+	tool_begin_all(&tool, CALLTAP_SETUP_KEEP);
 	close(tool.socket);
 	tool.socket = -1;
 	usleep(50000);
@@ -368,10 +356,7 @@ static void rings_are_given_back_if_nobody_reads(bool reads_on)
 	struct calltap_arena *arena;
 	struct tool tool;
 
-	tool_start(&tool);
-	tool_attach(&tool, 0);
-	tool_set_up(&tool, 0);
-	tool_begin(&tool);
+	tool_begin_all(&tool, 0);
 	fill_rings(&tool);
 	arena = (struct calltap_arena *)tool.arena_memory;
 	if (reads_on)
@@ -413,10 +398,7 @@ static void a_forked_child_is_followed_or_let_be(void **state)
 	struct tool tool;
 	int process_socket;
 
-	tool_start(&tool);
-	tool_attach(&tool, 0);
-	tool_set_up(&tool, 0);
-	tool_begin(&tool);
+	tool_begin_all(&tool, 0);
 	process_socket = tool.socket;
 	tool_order_only(FORK);
 	tool_accept(&tool, CALLTAP_HELLO_FORKED); /* the child connects at its first traced call */
@@ -626,11 +608,5 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_forked_child_is_followed_or_let_be),
 	};
 
-	agent_path = argc > 1 ? argv[1] : "";
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		return 1;
-	if (argc > 2)
-		cmocka_set_test_filter(argv[2]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tool_take_arguments(argc, argv) ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

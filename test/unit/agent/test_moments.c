@@ -145,8 +145,7 @@ static void fork_twice(struct tool *tool)
 	let_child_of_now_run(tool);
 }
 
-/* Stop the held thread in front of and behind each call that it makes until it has sent such a message, or has ended.
- */
+/* Fork in front of and behind each call of the held thread; until: its message that ends this, 0 = its own end. */
 static void fork_at_each_call(struct tool *tool, pid_t tid, uint32_t until)
 {
 	unsigned moments = 0;
@@ -174,7 +173,7 @@ static void fork_until(struct tool *tool, const void *message, int fd, uint32_t 
 	fork_at_each_call(tool, tid, answer);
 }
 
-/* Likewise, of a message that has no answer. */
+/* Tell the agent what it does not answer, and fork at each call until it has answered CLOCK, which comes behind. */
 static void fork_meanwhile(struct tool *tool, const void *message, int fd)
 {
 	static const struct calltap_msg clock = {CALLTAP_MSG_CLOCK, sizeof(clock)};
@@ -304,10 +303,7 @@ static void where_a_session_is_steered(void **state)
 {
 	struct tool tool;
 
-	tool_start(&tool);
-	tool_attach(&tool, 0);
-	tool_set_up(&tool, 0);
-	tool_begin(&tool);
+	tool_begin_all(&tool, 0);
 	take_files(&tool);
 	fork_while_planning(&tool, 2, CALLTAP_PLAN_STUBS, LIMITED);
 	fork_while_switching(&tool, 2, true);
@@ -330,10 +326,7 @@ static void where_the_tool_has_died(void **state)
 	struct tool tool;
 	pid_t tid;
 
-	tool_start(&tool);
-	tool_attach(&tool, 0);
-	tool_set_up(&tool, 0);
-	tool_begin(&tool);
+	tool_begin_all(&tool, 0);
 	have_handlers(&tool);
 	tool_send_plan(&tool, 2, CALLTAP_PLAN_STUBS, HANDLED);
 	tool_lead_to(&tool, 2, true);
@@ -353,11 +346,5 @@ int main(int argc, char **argv)
 		cmocka_unit_test(where_the_tool_has_died),
 	};
 
-	agent_path = argc > 1 ? argv[1] : "";
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		return 1;
-	if (argc > 2)
-		cmocka_set_test_filter(argv[2]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tool_take_arguments(argc, argv) ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

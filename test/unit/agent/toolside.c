@@ -466,3 +466,28 @@ void tool_detach(struct tool *tool, uint32_t flags)
 	tool_tell_detach(tool, flags);
 	tool_hear_detached(tool);
 }
+
+void tool_begin_all(struct tool *tool, uint32_t setup_flags)
+{
+	tool_start(tool);
+	tool_attach(tool, 0);
+	tool_set_up(tool, setup_flags);
+	tool_begin(tool);
+}
+
+void tool_let_go(struct tool *tool)
+{
+	tool_park(true);
+	tool_detach(tool, CALLTAP_DETACH_RELEASE);
+	assert_int_equal(tool_release(tool).error, 0);
+	tool_park(false);
+}
+
+bool tool_take_arguments(int argc, char **argv)
+{
+	agent_path = argc > 1 ? argv[1] : "";
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return shared != MAP_FAILED;
+}

@@ -39,6 +39,8 @@ struct tool {
 	struct calltap_msg_hello hello; /* last: its type ends with a path */
 };
 
+/* AGENT [FILTER] of the command line: for all tests, once.  False: there is no memory to share. */
+bool tool_take_arguments(int argc, char **argv);
 /* Start and end the process, and give it orders; order_only: without waiting until the order is done. */
 void tool_start(struct tool *tool);
 void tool_finish(struct tool *tool);
@@ -77,6 +79,10 @@ void tool_tell_release(struct tool *tool);
 struct calltap_msg_released tool_release(struct tool *tool);
 /* All steps from the objects until functions are recorded. */
 void tool_begin(struct tool *tool);
+/* All steps of a session's beginning: the process is started, attached to, and recorded. */
+void tool_begin_all(struct tool *tool, uint32_t setup_flags);
+/* Detach from the recorded process, which lets go of everything. */
+void tool_let_go(struct tool *tool);
 
 /* A memfd of zeros with these seals. */
 int tool_memory(size_t size, int seals);

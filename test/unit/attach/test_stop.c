@@ -401,6 +401,19 @@ static void threads_stay_stopped_for_an_agent_that_is_at_work(void **state)
 	wait_for_rounds(0);
 }
 
+/* The threads of the child run while the tool is stopped, which then finds all as it shall be. */
+static void run_on_and_end(pid_t tool)
+{
+	int status;
+
+	wait_for_rounds(0);
+	wait_for_rounds(1);
+	kill(tool, SIGCONT);
+	assert_int_equal(waitpid(tool, &status, 0), tool);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void threads_run_on_while_the_tool_is_stopped(void **state)
 {
 	const struct child *child = *state;
@@ -411,12 +424,7 @@ static void threads_run_on_while_the_tool_is_stopped(void **state)
 	tool = start_tool(child, 0, be_stopped);
 	assert_int_equal(waitpid(tool, &status, WUNTRACED), tool);
 	assert_true(WIFSTOPPED(status));
-	wait_for_rounds(0);
-	wait_for_rounds(1);
-	kill(tool, SIGCONT);
-	assert_int_equal(waitpid(tool, &status, 0), tool);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+	run_on_and_end(tool);
 }
 
 /* The agent is at work until its answer is there. */
@@ -428,7 +436,6 @@ static void threads_run_on_when_a_stopped_tool_has_its_answer(void **state)
 	struct calltap_msg first;
 	unsigned long before;
 	pid_t tool;
-	int status;
 
 	need_a_tracer_of_its_own();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, connection), 0);
@@ -444,12 +451,7 @@ static void threads_run_on_when_a_stopped_tool_has_its_answer(void **state)
 	assert_int_equal(rounds_of(0), before);
 	assert_int_equal(recv(connection[0], &first, sizeof(first), 0), sizeof(first));
 	assert_int_equal(send(connection[1], &answer, sizeof(answer), 0), sizeof(answer));
-	wait_for_rounds(0);
-	wait_for_rounds(1);
-	kill(tool, SIGCONT);
-	assert_int_equal(waitpid(tool, &status, 0), tool);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+	run_on_and_end(tool);
 	close(connection[0]);
 	close(connection[1]);
 }

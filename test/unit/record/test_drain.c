@@ -436,7 +436,7 @@ static void a_thread_that_has_gone_on_is_one(void **state)
 	bench_destroy(bench);
 }
 
-/* What a thread has lost and waited behind its last record is its own, whoever takes the ring over. */
+/* The drainer gives losses and waits behind a thread's last record to that thread, not to the ring's next owner. */
 static void losses_are_those_of_who_had_them(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
