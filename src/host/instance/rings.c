@@ -249,28 +249,24 @@ int rings_prepare(struct share *share, uint32_t threads)
 	return sent ? ret : 0;
 }
 
-/* Rings that are sent when a thread has found none. */
-static uint32_t next_rings(const struct share *share)
+/* The least that is sent, to a target that has so many rings. */
+static uint32_t portion_of(const struct share *share, uint32_t there)
 {
-	uint32_t there = rings_count(share, false, false) + rings_count(share, false, true), rings;
-
 	if (share->instance->buffers.path)
-		rings = share->arenas[share->arena_count - 1].ring_count * FILE_GROWTH;
-	else
-		rings = there / GROWTH_PART < RINGS_MIN ? RINGS_MIN : there / GROWTH_PART;
-	return rings < CALLTAP_ARENA_RINGS ? rings : CALLTAP_ARENA_RINGS;
+		return share->arenas[share->arena_count - 1].ring_count * FILE_GROWTH;
+	return there / GROWTH_PART < RINGS_MIN ? RINGS_MIN : there / GROWTH_PART;
 }
 
 /*
- * Rings that are sent unasked: 0 while there are those of all living threads, a reserve, and some of threads that have
- * ended.
+ * Rings that are to be sent: 0 while the target has those of all living threads, a reserve, and some of threads that
+ * have ended.
  */
 static uint32_t missing_rings(const struct share *share)
 {
 	const struct target_arena *last = &share->arenas[share->arena_count - 1];
-	uint64_t ended = ENDED_BYTES / (last->ring_stride ? last->ring_stride : 1);
+	uint64_t ended = ENDED_BYTES / last->ring_stride;
 	uint32_t claimed = rings_count(share, false, true), there = rings_count(share, false, false) + claimed;
-	uint32_t threads = rings_threads(share->target), wanted, rings = next_rings(share);
+	uint32_t threads = rings_threads(share->target), wanted, rings = portion_of(share, there);
 
 	if (!threads) /* the target may have taken /proc away, which is the tool's, too */
 		threads = claimed;

@@ -187,9 +187,11 @@ static int refuse_unmatched(const struct found *found, const struct session *ses
 	const char *names[NEAR_MAX];
 	size_t n, at;
 	char near[600];
+	bool refused;
 
 	tell_verdict(found, text, near, sizeof(near));
-	if (!near[0])
+	refused = near[0];
+	if (!refused)
 		tell_missing_blank(found, text, program, near, sizeof(near));
 	n = near[0] ? 0 : filter_near_misses(text, found->objects, found->count, names, NEAR_MAX);
 	for (size_t i = 0; i < n; i++) {
@@ -198,7 +200,7 @@ static int refuse_unmatched(const struct found *found, const struct session *ses
 	}
 	if (!near[0] && is_imported(program, text)) {
 		snprintf(near, sizeof(near), "; it is a library's: --libcalls records the program's calls of it");
-	} else if (!pattern_object_length(text) && near[0] != ':') { /* tell_verdict() has found it */
+	} else if (!refused && !pattern_object_length(text)) {
 		at = strlen(near);
 		snprintf(near + at, sizeof(near) - at, "; a library's function is named with it: 'libc*:%.100s'", text);
 	}

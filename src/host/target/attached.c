@@ -111,7 +111,6 @@ int attached_check(struct session *session, pid_t pid, struct found *found, stru
 			"process %d runs in a seccomp sandbox, which may end it for what the agent does; what a killed "
 			"calltap has left in it records nothing, and stays until it ends",
 			(int)pid);
-
 	if (!ret)
 		ret = prepare_static(&placing, session, pid, diag);
 	placing_destroy(placing);
@@ -366,4 +365,11 @@ int attached_ask(struct session *session, struct target *target, const void *mes
 		ret = take_other(session, target, &in, (uint32_t)ret);
 	}
 	return ret;
+}
+
+int attached_await(struct session *session, struct target *target, struct attach_stop *stop, uint32_t answer_type,
+		   void *answer, size_t answer_size)
+{
+	attach_asked(stop, target->socket, answer_type);
+	return attached_ask(session, target, NULL, 0, answer_type, answer, answer_size);
 }

@@ -29,6 +29,9 @@ void attached_note_times(struct session *session, const struct attach_times *tim
  */
 int attached_ask(struct session *session, struct target *target, const void *message, size_t size, uint32_t answer_type,
 		 void *answer, size_t answer_size) __attribute__((warn_unused_result));
+/* In a pinned stop, behind a request that was sent: wait for the answer, and tell the stop of it (attach_asked()). */
+int attached_await(struct session *session, struct target *target, struct attach_stop *stop, uint32_t answer_type,
+		   void *answer, size_t answer_size) __attribute__((warn_unused_result));
 
 /* attached_places.c */
 /* Where the process has code of files with that in their path; returns how many ranges, at most max. */

@@ -207,8 +207,7 @@ static int ask_apply(struct session *session, struct attach_stop *stop, const st
 	};
 	memcpy(out.message.skips, look->skips, look->skip_count * sizeof(out.message.skips[0]));
 	ret = channel_send(look->target->socket, &out, size, NULL, 0);
-	attach_asked(stop, look->target->socket, CALLTAP_MSG_APPLY_DONE);
-	return ret ? ret : attached_ask(session, look->target, NULL, 0, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
+	return ret ? ret : attached_await(session, look->target, stop, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
 }
 
 /*
@@ -228,7 +227,7 @@ static int write_all(struct session *session, struct attach_stop *stop, const st
 	return ret;
 }
 
-/* What brought the agent in may lie behind the program's code yet. */
+/* The attach has put code behind the program's own to bring the agent in: take it away, if it is there yet. */
 static void restore_slack(struct session *session, struct target *target, struct attach_stop *stop)
 {
 	int ret = attach_slack_restore(stop, &target->attach.littered);

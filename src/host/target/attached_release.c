@@ -256,9 +256,8 @@ static int restore_heads(struct session *session, struct target *target, struct 
 	ret = channel_send(target->socket, &ask, sizeof(ask), &memory, memory < 0 ? 0 : 1);
 	if (memory >= 0)
 		close(memory);
-	attach_asked(stop, target->socket, CALLTAP_MSG_HEADS_DONE);
 	if (!ret)
-		ret = attached_ask(session, target, NULL, 0, CALLTAP_MSG_HEADS_DONE, &done, sizeof(done));
+		ret = attached_await(session, target, stop, CALLTAP_MSG_HEADS_DONE, &done, sizeof(done));
 	look->heads_are_own = !ret && !done.left;
 	return ret;
 }
@@ -405,11 +404,10 @@ static int try_once(struct session *session, struct target *target, struct look 
 		ret = -EAGAIN;
 	if (!ret) {
 		ret = send_release(target, look);
-		attach_asked(stop, target->socket, CALLTAP_MSG_RELEASED);
 		asked = true;
 	}
 	if (!ret)
-		ret = attached_ask(session, target, NULL, 0, CALLTAP_MSG_RELEASED, &released, sizeof(released));
+		ret = attached_await(session, target, stop, CALLTAP_MSG_RELEASED, &released, sizeof(released));
 	attach_unpin(stop);
 	if (ret && !asked && attach_is_lost(stop)) { /* calltap was stopped: this was no try */
 		note_obstacle(look, OBSTACLE_STOPPED, NULL);

@@ -81,18 +81,28 @@ int trace_follow_create(struct trace_follow **out, int fd, uint64_t queued_max)
 	return 0;
 }
 
+/* Free the chunks in a thread's queue; how many records they had. */
+static uint64_t empty_queue(struct trace_follow *follow, struct stream *stream)
+{
+	uint64_t records = 0;
+
+	for (struct piece *piece = stream->first, *next; piece; piece = next) {
+		next = piece->next;
+		records += piece->ref.head.count;
+		follow->queued -= piece->ref.stored;
+		free(piece);
+	}
+	stream->first = stream->last = NULL;
+	return records;
+}
+
 void trace_follow_destroy(struct trace_follow *follow)
 {
 	if (!follow)
 		return;
 	for (uint32_t i = 0; i < follow->stream_count; i++) {
-		struct stream *stream = &follow->streams[i];
-
-		for (struct piece *piece = stream->first, *next; piece; piece = next) {
-			next = piece->next;
-			free(piece);
-		}
-		free(stream->payload);
+		empty_queue(follow, &follow->streams[i]);
+		free(follow->streams[i].payload);
 	}
 	tables_free(&follow->trace);
 	if (follow->trace.fd >= 0)
@@ -438,15 +448,8 @@ void trace_follow_pass_over(struct trace_follow *follow)
 	for (uint32_t i = 0; i < follow->heap_count; i++) {
 		struct stream *stream = &follow->streams[follow->heap[i]];
 
-		stream->passed += 1 + stream->decoder.left; /* the pending one, too */
+		stream->passed += 1 + stream->decoder.left + empty_queue(follow, stream); /* the pending one, too */
 		stream->decoder.left = 0;
-		for (struct piece *piece = stream->first, *next; piece; piece = next) {
-			next = piece->next;
-			stream->passed += piece->ref.head.count;
-			follow->queued -= piece->ref.stored;
-			free(piece);
-		}
-		stream->first = stream->last = NULL;
 		stream->waits = false;
 	}
 	follow->heap_count = 0;

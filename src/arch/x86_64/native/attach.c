@@ -237,26 +237,28 @@ bool native_call_cut_short(const struct native_regs *regs)
 	       (uint64_t)result < bytes_to_move((long)user.orig_rax, arguments);
 }
 
+/* Have the kernel make the call again, in the way of that code of its own. */
+static bool make_again(struct native_regs *regs, struct user_regs_struct *user, long code)
+{
+	user->rax = (unsigned long long)-code;
+	memcpy(regs, user, sizeof(*user));
+	return true;
+}
+
 bool native_call_mend(struct native_regs *regs)
 {
 	struct user_regs_struct user = user_of(regs);
 
-	if ((long)user.orig_rax < 0 || (long)user.rax != -EINTR || !breaks_at_stop((long)user.orig_rax))
-		return false;
-	user.rax = (unsigned long long)-ERESTARTNOHAND;
-	memcpy(regs, &user, sizeof(user));
-	return true;
+	return (long)user.orig_rax >= 0 && (long)user.rax == -EINTR && breaks_at_stop((long)user.orig_rax) &&
+	       make_again(regs, &user, ERESTARTNOHAND);
 }
 
 bool native_call_anew(struct native_regs *regs)
 {
 	struct user_regs_struct user = user_of(regs);
 
-	if ((long)user.orig_rax < 0 || (long)user.rax != -ERESTART_RESTARTBLOCK)
-		return false;
-	user.rax = (unsigned long long)-ERESTARTNOHAND;
-	memcpy(regs, &user, sizeof(user));
-	return true;
+	return (long)user.orig_rax >= 0 && (long)user.rax == -ERESTART_RESTARTBLOCK &&
+	       make_again(regs, &user, ERESTARTNOHAND);
 }
 
 bool native_call_opens(long number)
@@ -268,11 +270,8 @@ bool native_call_reopen(struct native_regs *regs)
 {
 	struct user_regs_struct user = user_of(regs);
 
-	if ((long)user.rax != -EINTR || !native_call_opens((long)user.orig_rax))
-		return false;
-	user.rax = (unsigned long long)-ERESTARTNOINTR;
-	memcpy(regs, &user, sizeof(user));
-	return true;
+	return (long)user.rax == -EINTR && native_call_opens((long)user.orig_rax) &&
+	       make_again(regs, &user, ERESTARTNOINTR);
 }
 
 unsigned native_call_size(void)
