@@ -486,7 +486,7 @@ int agent_arena_add(uint32_t set, uint32_t generation, int fd, uint64_t size) __
 		if (agent_unmap_at)                                                                                    \
 			sys_munmap((void *)(uintptr_t)agent_unmap_at, size);                                           \
 	} while (0)
-/* Unmap the arena of a further instance that has ended; its place in agent.arenas is free then, with size 0. */
+/* Unmap an arena to which nobody writes any more; its place in agent.arenas is free before, with size 0. */
 void agent_arena_unmap(struct agent_mapped *arena);
 /* Wake every writer that waits for a reader that is gone. */
 void agent_wake_writers(void);

@@ -104,7 +104,7 @@ static void tell(const struct record_attached *told, const char *whose)
 		printf("; all %s of its text are as in its files\n", sizetext(told->text.verified, size));
 }
 
-/* Of a process that nothing is printed of, text that differs still is an error. */
+/* The caller prints nothing of this process: text that still differs from its files is an error then. */
 static int refuse_differing(const struct compare_result *text, struct calltap_diag *diag)
 {
 	if (!text->differing)

@@ -81,7 +81,10 @@ static bool claim_any(struct probe_set *set, int tid, bool take_over, bool retir
 {
 	/* Pairs with agent_arena_add(). */
 	uint32_t places = __atomic_load_n(&set->arena_count, __ATOMIC_ACQUIRE) * CALLTAP_ARENA_RINGS;
-	/* One after the other is taken over: the reader is behind, and the last one has most of what it has to read. */
+	/*
+	 * Threads take over the rings of ended threads in turn: the ring that was taken over last has the most records
+	 * that the tool has not read yet.
+	 */
 	uint32_t first = take_over ? __atomic_load_n(&set->taken_over, __ATOMIC_RELAXED) : 0;
 
 	for (uint32_t n = 0; n < places; n++) {

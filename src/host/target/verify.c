@@ -72,8 +72,9 @@ static bool is_anothers(pid_t pid)
 }
 
 /*
- * What a session that was killed had patched is not known: then all files are looked at.  Another tool's borrowed
- * thread may be on its errand, before there is a board of that session's: its end is waited for.
+ * Compare the text with the files.  With `clears` a killed tool has left what it had patched, and nobody knows in which
+ * files: all are compared.  Another tool may bring its agent in just now: its code in the program's text then differs
+ * for a moment, and is waited for.
  */
 static struct compare_result compare(const struct files *files)
 {
