@@ -12,6 +12,10 @@
  *
  * A call with times has FRAME_EXACT in its link, and so its exit has one, too.
  *
+ * The brief paths save registers that hold no argument in most functions, and no result: a value that goes through
+ * memory comes some cycles later, and the program mostly waits for it.  Calls with times begin anew, with the registers
+ * of entry.S.
+ *
  * As in entry.S, the fast recorders do the common case, and nothing was changed when they go to C, but the ring's
  * cursor and the count of calls.
  */
@@ -25,48 +29,43 @@
 #define IN_A_ROW    3				/* bits of the random number, all 0 for one in four */
 
 /*
- * The writer in rcx, the seen tick in rsi, struct calltap_times in rax; to rdx: half a word.  moved: the tick is
- * another, and rdx was taken; beyond: it does not lie before \span (of RW_SPAN and RW_SPAN2).  To rsi: where it lies in the sub-buffer.
+ * The writer in r8, the seen tick in r11, struct calltap_times in \times; to r9: half a word.  moved: the tick is
+ * another, and r9 was taken; beyond: it does not lie before \span (of RW_SPAN and RW_SPAN2).  To r11: where it lies in
+ * the sub-buffer.
  */
-.macro take_half span, moved, beyond
-	mov	$4, %edx
-	xadd	%rdx, RW_CURSOR(%rcx)
-	cmp	TM_TICK(%rax), %rsi
+.macro take_half span, times, moved, beyond
+	mov	$4, %r9d
+	xadd	%r9, RW_CURSOR(%r8)
+	cmp	TM_TICK(\times), %r11
 	jne	\moved
-	mov	%rdx, %rsi
-	sub	RW_BASE(%rcx), %rsi		/* one load decides: see ring/writer.h */
-	cmp	\span(%rcx), %rsi
+	mov	%r9, %r11
+	sub	RW_BASE(%r8), %r11		/* one load decides: see ring/writer.h */
+	cmp	\span(%r8), %r11
 	jae	\beyond
 .endm
 
-/*
- * Take half a word for an entry or a tail call that is to have no time, as take_half does.  exact: the call is to have
- * one; beyond: as of take_half.  rcx: the thread's block, which becomes the writer; rax and rsi are changed.
- */
-.macro take_brief exact, beyond, word=56(%rsp), moved=.Lentry_moved
+/* Of a stub with that word no brief record is to be made: to exact.  To rax: struct calltap_times; r11 is changed. */
+.macro see_brief word, exact
 	mov	probe_times(%rip), %rax
-	mov	\word, %edx
-	cmpb	$0, (TM_BRIEF - KIND_ENTRY)(%rax, %rdx)
+	mov	\word, %r11d
+	cmpb	$0, (TM_BRIEF - KIND_ENTRY)(%rax, %r11)
 	je	\exact
-	mov	%fs:PT_TICK(%rcx), %rsi
-	mov	%fs:PT_WRITER(%rcx), %rcx
-	take_half RW_SPAN2, \moved, \beyond
 .endm
 
-/* The stub's word as a brief record, in the half that was taken.  rsi is changed. */
+/* The stub's word as a brief record, in the half that was taken.  r11 is changed. */
 .macro put_half word, to
-	mov	\word, %esi
-	add	$\to, %esi
-	mov	%esi, (%rdx)
+	mov	\word, %r11d
+	add	$\to, %r11d
+	mov	%r11d, (%r9)
 .endm
 
 /* The half that take_half took becomes a PAD, if it lies in the sub-buffer. */
 .macro pad_half
-	mov	%rdx, %rsi
-	sub	RW_BASE(%rcx), %rsi
-	cmp	RW_SPAN(%rcx), %rsi
+	mov	%r9, %r11
+	sub	RW_BASE(%r8), %r11
+	cmp	RW_SPAN(%r8), %r11
 	jae	.Lpadded\@
-	movl	$-1, (%rdx)
+	movl	$-1, (%r9)
 .Lpadded\@:
 .endm
 
@@ -100,48 +99,47 @@
 
 /*
  * The entry's place lies behind RW_SPAN2, so one from here on is to have a time.  Go on at put if it is not this one,
- * else at exact.  What take_half has left; rdi is changed, and at exact rcx is the thread's block again.
+ * else at sampled, with a PAD in its half.  What take_half has left, with struct calltap_times in rax, which is changed.
  *
  * A random number of 32 bits: the upper 3 are how many entries the next one counts down, the 16 below say from where
  * on, which is 8 * TM_EVERY bytes away on average, or at the sub-buffer's end.  After one in four it is the very next
  * entry: so readers know how long callers take between two calls.
  */
-.macro choose_sample put, exact
-	cmp	RW_SPAN(%rcx), %rsi
+.macro choose_sample put, sampled
+	cmp	RW_SPAN(%r8), %r11
 	jae	.Lentry_slow			/* no room */
-	save	%r9
-	thread_offset %r9, %rdi
-	decl	%fs:PT_SAMPLE(%r9)
+	save	%rcx, %rdx
+	thread_offset %rcx, %rdx
+	decl	%fs:PT_SAMPLE(%rcx)
 	js	.Lsampled\@
 	.cfi_remember_state
-	restore	%r9
+	restore	%rdx, %rcx
 	jmp	\put
 	.cfi_restore_state
 .Lsampled\@:
-	movl	$-1, (%rdx)
-	imul	$RANDOM_BY, %fs:PT_SEED(%r9), %edx
+	movl	$-1, (%r9)
+	imul	$RANDOM_BY, %fs:PT_SEED(%rcx), %edx
 	add	$RANDOM_MORE, %edx
-	mov	%edx, %fs:PT_SEED(%r9)
-	mov	%edx, %edi
-	shr	$29, %edi
+	mov	%edx, %fs:PT_SEED(%rcx)
+	mov	%edx, %r9d
+	shr	$29, %r9d
 	shr	$13, %edx
 	test	$IN_A_ROW, %edx
 	jz	1f				/* the very next entry */
 	movzwl	%dx, %edx
 	imul	TM_EVERY(%rax), %edx
 	shr	$12, %edx
-	add	%rsi, %rdx
+	add	%r11, %rdx
 	jmp	2f
-1:	xor	%edi, %edi
+1:	xor	%r9d, %r9d
 	xor	%edx, %edx
-2:	mov	%edi, %fs:PT_SAMPLE(%r9)
-	mov	RW_SPAN(%rcx), %rsi
-	cmp	%rsi, %rdx
-	cmova	%rsi, %rdx
-	mov	%rdx, RW_SPAN2(%rcx)
-	mov	%r9, %rcx
-	restore	%r9
-	jmp	\exact
+2:	mov	%r9d, %fs:PT_SAMPLE(%rcx)
+	mov	RW_SPAN(%r8), %r11
+	cmp	%r11, %rdx
+	cmova	%r11, %rdx
+	mov	%rdx, RW_SPAN2(%r8)
+	restore	%rdx, %rcx
+	jmp	\sampled
 .endm
 
 	.text
@@ -150,28 +148,60 @@
 	function arch_entry_brief, 6
 	.cfi_def_cfa_offset 24
 	endbr64
-	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	find_frame PT_GRANULE, .Lentry_slow, .Lentry_not_below
-	take_brief .Lentry_exact, .Lentry_beyond
+	save	%rax, %r11
+	see_brief 24(%rsp), .Lentry_exact
+	save	%r10, %r9, %r8
+	find_frame PT_GRANULE, .Lentry_slow, .Lentry_not_below, 56, %r8, %r11, %r9, %r10
+	mov	%fs:PT_TICK(%r8), %r11
+	mov	%fs:PT_WRITER(%r8), %r8
+	take_half RW_SPAN2, %rax, .Lentry_moved, .Lentry_beyond
 .Lentry_put:
-	put_half 56(%rsp), TO_BRIEF
-	lea	64(%rsp), %rsi			/* S */
-	link_frame
-	mov	%rsi, PS_TOP(%r8)
+	put_half 48(%rsp), TO_BRIEF
+	lea	56(%rsp), %r11			/* S */
+	mov	%r11, %r9
+	flip	%r9, MIRROR_BIT, MIRROR_SKEW
+	link_frame %rax, %r11, %r9, %r10
+	mov	%r11, PS_TOP(%r10)
 .Lentry_done:
-	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
+	restore	%r8, %r9, %r10, %r11, %rax
 	ret	$16
 
-	.cfi_adjust_cfa_offset 48
+	/* The frame goes on under another name.  A brief call leaves it to the caller whether the exit has a time. */
+	.cfi_adjust_cfa_offset 40
+.Lentry_not_below:
+	find_tail .Lentry_slow, %r8, %r11, %r9, %r10
+	mov	probe_times(%rip), %rax
+	mov	%fs:PT_TICK(%r8), %r11
+	mov	%fs:PT_WRITER(%r8), %r8
+	take_half RW_SPAN2, %rax, .Lentry_moved, .Ltail_beyond
+.Ltail_put:
+	put_half 48(%rsp), TO_BRIEF_TAIL
+	.cfi_remember_state
+	jmp	.Lentry_done
+	.cfi_restore_state
 .Lentry_beyond:
-	choose_sample .Lentry_put_again, .Lentry_exact
-.Lentry_put_again:
-	lea	64(%rsp), %rdi
-	flip	%rdi, MIRROR_BIT, MIRROR_SKEW
-	jmp	.Lentry_put
+	choose_sample .Lentry_put, .Lentry_sampled
+.Ltail_beyond:
+	choose_sample .Ltail_put, .Lentry_sampled
+.Lentry_moved:
+	pad_half
+.Lentry_slow:
+	restore	%r8, %r9, %r10, %r11, %rax
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
+.Lexact_slow:
+	lea	probe_brief_entry(%rip), %rax
+	jmp	arch_entry_to_c
+
+	/* The call is to have its times: it begins anew. */
+	.cfi_adjust_cfa_offset -8
+.Lentry_sampled:
+	restore	%r8, %r9, %r10
 .Lentry_exact:
+	restore	%r11, %rax
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
+	find_frame PT_GRANULE, .Lexact_slow, .Lexact_not_below
 	mov	%fs:PT_WRITER(%rcx), %rsi
-	take_whole .Lentry_slow
+	take_whole .Lexact_slow
 	put_record 56(%rsp)
 	lea	64(%rsp), %rsi			/* S */
 	mov	%rsi, %rdi
@@ -179,95 +209,90 @@
 	link_frame
 	btsq	$EXACT_BIT, (%rdi)
 	mov	%rsi, PS_TOP(%r8)
-	jmp	.Lentry_done
+.Lexact_done:
+	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
+	ret	$16
 
-	/* The frame goes on under another name.  A brief call leaves it to the caller whether the exit has a time. */
-.Lentry_not_below:
-	find_tail .Lentry_slow
-	take_brief .Ltail_exact, .Ltail_beyond
-.Ltail_put:
-	put_half 56(%rsp), TO_BRIEF_TAIL
-	jmp	.Lentry_done
-.Ltail_beyond:
-	choose_sample .Ltail_put, .Ltail_exact
-.Ltail_exact:
+	.cfi_adjust_cfa_offset 48
+.Lexact_not_below:
+	find_tail .Lexact_slow
 	mov	%fs:PT_WRITER(%rcx), %rsi
-	take_whole .Lentry_slow
+	take_whole .Lexact_slow
 	put_record 56(%rsp), TO_TAIL
 	lea	64(%rsp), %rdi			/* S */
 	btc	$MIRROR_BIT, %rdi
 	flip	%rdi, LINK_BIT, (MIRROR_SKEW ^ LINK_SKEW)
 	btsq	$EXACT_BIT, (%rdi)
-	jmp	.Lentry_done
-
-.Lentry_moved:
-	pad_half
-.Lentry_slow:
-	lea	probe_brief_entry(%rip), %rax
-	jmp	arch_entry_to_c
+	jmp	.Lexact_done
 	function_end arch_entry_brief
 
-/*
- * Stack on entry: 0 = S word.
- *
- * rdi: S, and then what its link says; r8: the stack.
- */
+/* Stack on entry: 0 = S word. */
 	function arch_exit_brief, 6
 	CFI_RETURN_BY_MIRROR
 	endbr64
+	save	%r11
+	lea	8(%rsp), %r11			/* S */
+	btc	$MIRROR_BIT, %r11
+	flip	%r11, LINK_BIT, (MIRROR_SKEW ^ LINK_SKEW)
+	cmpq	$0, (%r11)
+	js	.Lexit_exact
+	save	%r10, %r9, %r8, %rcx
+	thread_offset %r8, %r11
+	lea	40(%rsp), %r11			/* S */
+	mov	%fs:PT_STACK(%r8), %r10
+	cmp	%r11, PS_TOP(%r10)
+	jne	.Lexit_slow			/* inner frames are gone, or another stack */
+	mov	%fs:PT_TICK(%r8), %r11
+	mov	%fs:PT_WRITER(%r8), %r8
+	mov	probe_times(%rip), %rcx
+	take_half RW_SPAN, %rcx, .Lexit_moved, .Lexit_slow
+	put_half 40(%rsp), TO_BRIEF
+	lea	40(%rsp), %r11
+	unlink_frame 40(%rsp), %r9, %r11, %r9
+	mov	%r9, PS_TOP(%r10)
+	restore	%rcx, %r8, %r9, %r10, %r11
+	ret
+
+	.cfi_adjust_cfa_offset 40
+.Lexit_moved:
+	pad_half
+.Lexit_slow:
+	restore	%rcx, %r8, %r9, %r10, %r11
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
+.Lexit_to_c:
+	lea	probe_brief_exit(%rip), %rax
+	jmp	arch_exit_to_c
+
+	/* rdi: S, and then its places in the planes; r8: the stack. */
+	.cfi_adjust_cfa_offset -40
+.Lexit_exact:
+	restore	%r11
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	thread_offset %rcx, %rsi
 	lea	48(%rsp), %rdi			/* S */
 	mov	%fs:PT_STACK(%rcx), %r8
 	cmp	%rdi, PS_TOP(%r8)
-	jne	.Lexit_slow			/* inner frames are gone, or another stack */
-	btc	$MIRROR_BIT, %rdi
-	flip	%rdi, LINK_BIT, (MIRROR_SKEW ^ LINK_SKEW)
-	mov	(%rdi), %rdi
-	test	%rdi, %rdi
-	js	.Lexit_exact
-	mov	probe_times(%rip), %rax
-	mov	%fs:PT_TICK(%rcx), %rsi
-	mov	%fs:PT_WRITER(%rcx), %rcx
-	take_half RW_SPAN, .Lexit_moved, .Lexit_slow
-	put_half 48(%rsp), TO_BRIEF
-	lea	48(%rsp), %rsi			/* as unlink_frame */
-	flip	%rsi, MIRROR_BIT, MIRROR_SKEW
-	mov	(%rsi), %rax
-	mov	%rax, 48(%rsp)
-	movq	$0, (%rsi)
-	mov	%rdi, PS_TOP(%r8)
-.Lexit_done:
-	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
-	ret
-
-	.cfi_adjust_cfa_offset 48
-.Lexit_exact:
+	jne	.Lexit_to_c
 	mov	%fs:PT_WRITER(%rcx), %rsi
-	take_whole .Lexit_slow
+	take_whole .Lexit_to_c
 	put_record 48(%rsp)
 	lea	48(%rsp), %rdi
 	unlink_frame 48(%rsp)
 	btr	$EXACT_BIT, %rsi
 	mov	%rsi, PS_TOP(%r8)
-	jmp	.Lexit_done
-
-.Lexit_moved:
-	pad_half
-.Lexit_slow:
-	lea	probe_brief_exit(%rip), %rax
-	jmp	arch_exit_to_c
+	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
+	ret
 	function_end arch_exit_brief
 
 /*
- * Does S lie on the stack that the thread's last event was on, inside its innermost frame?  rsi: S + 1, so that
- * STACK_TO_C in the top makes no difference; rdx is changed.
+ * Does S lie on the stack that the thread's last event was on, inside its innermost frame?  r8: the thread's block;
+ * r11: S + 1, so that STACK_TO_C in the top makes no difference; r9 is changed.
  */
 .macro is_inside_top slow
-	mov	%fs:PT_STACK(%rcx), %rdx
-	cmp	PS_TOP(%rdx), %rsi
+	mov	%fs:PT_STACK(%r8), %r9
+	cmp	PS_TOP(%r9), %r11
 	jae	\slow				/* a tail call, or frames are gone, or another stack */
-	cmp	PS_LOW(%rdx), %rsi
+	cmp	PS_LOW(%r9), %r11
 	jb	\slow				/* another stack */
 .endm
 
@@ -277,26 +302,28 @@
  */
 	function arch_entry_leaf, 6
 	endbr64
-	save	%rax, %rdx, %rcx, %rsi
-	thread_offset %rcx, %rsi
-	lea	49(%rsp), %rsi			/* S + 1 */
+	save	%rax, %r11, %r9, %r8
+	see_brief 40(%rsp), .Lleaf_framed
+	thread_offset %r8, %r11
+	lea	49(%rsp), %r11			/* S + 1 */
 	is_inside_top .Lleaf_framed
-	take_brief .Lleaf_framed, .Lleaf_beyond, 40(%rsp), .Lleaf_moved
+	mov	%fs:PT_TICK(%r8), %r11
+	mov	%fs:PT_WRITER(%r8), %r8
+	take_half RW_SPAN2, %rax, .Lleaf_moved, .Lleaf_moved
 	put_half 40(%rsp), LEAF_TO_ENTRY
-	restore	%rsi, %rcx, %rdx, %rax
+	restore	%r8, %r9, %r11, %rax
 	ret
 
 	/* The half becomes a PAD, and the stub behind the leaf's unit begins anew, with the stack as its site left it. */
 	.cfi_adjust_cfa_offset 32
-.Lleaf_beyond:
 .Lleaf_moved:
 	pad_half
 .Lleaf_framed:
-	mov	32(%rsp), %rax
-	add	$LEAF_TO_FRAMED, %rax
-	mov	%rax, 40(%rsp)
+	mov	32(%rsp), %r11
+	add	$LEAF_TO_FRAMED, %r11
+	mov	%r11, 40(%rsp)
 	drop_shadow
-	restore	%rsi, %rcx, %rdx, %rax
+	restore	%r8, %r9, %r11, %rax
 	lea	16(%rsp), %rsp			/* = S */
 	.cfi_adjust_cfa_offset -16
 	jmp	*-8(%rsp)			/* in the red zone: handlers keep off */
@@ -306,17 +333,17 @@
 	function arch_exit_leaf, 6
 	.cfi_def_cfa_offset 16
 	endbr64
-	save	%rax, %rdx, %rcx, %rsi
-	thread_offset %rcx, %rsi
-	lea	41(%rsp), %rsi			/* S + 1 */
+	save	%rcx, %r11, %r9, %r8
+	thread_offset %r8, %r11
+	lea	41(%rsp), %r11			/* S + 1 */
 	is_inside_top .Lleaf_exit_slow		/* a handler may have left the thread's last event on another stack */
-	mov	probe_times(%rip), %rax
-	mov	%fs:PT_TICK(%rcx), %rsi
-	mov	%fs:PT_WRITER(%rcx), %rcx
-	take_half RW_SPAN, .Lleaf_exit_moved, .Lleaf_exit_slow
+	mov	%fs:PT_TICK(%r8), %r11
+	mov	%fs:PT_WRITER(%r8), %r8
+	mov	probe_times(%rip), %rcx
+	take_half RW_SPAN, %rcx, .Lleaf_exit_moved, .Lleaf_exit_slow
 	put_half 32(%rsp), LEAF_TO_EXIT
 .Lleaf_exit_done:
-	restore	%rsi, %rcx, %rdx, %rax
+	restore	%r8, %r9, %r11, %rcx
 	lea	8(%rsp), %rsp
 	.cfi_adjust_cfa_offset -8
 	ret
@@ -325,12 +352,12 @@
 .Lleaf_exit_moved:
 	pad_half
 .Lleaf_exit_slow:
-	save	%rdi, %r8, %r9, %r10, %r11
+	save	%rax, %rdx, %rsi, %rdi, %r10
 	lea	80(%rsp), %rdi			/* S */
 	mov	72(%rsp), %esi			/* word */
 	cld
 	call	probe_leaf_exit
-	restore	%r11, %r10, %r9, %r8, %rdi
+	restore	%r10, %rdi, %rsi, %rdx, %rax
 	jmp	.Lleaf_exit_done
 	function_end arch_exit_leaf
 
