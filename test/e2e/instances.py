@@ -636,7 +636,9 @@ def late_writers(case):
     with Interrupted(case) as program:
         before, used = look(program), []
         with Tool(case, program, "-l", "interrupt", "--mode", "overwrite", "-b", "64K") as tool:
-            for turn in range(60):
+            for turn in range(300):
+                if turn >= 60 and max(used) > min(used):  # a busy machine needs more turns to interrupt a record
+                    break
                 wanted = ("leaf", "middle")[turn % 2]
                 text = short(case, program, f"short{turn}", f"trace={wanted}", "mode=overwrite")
                 expect(not text, f"turn {turn}: {text}")
