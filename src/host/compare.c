@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <host/proc.h>
@@ -15,7 +16,9 @@
 #include "text.h"
 
 #define CHUNK (64u << 10)
-#define TRIES 5u /* of a comparison */
+#define TRIES 5u  /* of a comparison */
+#define LOOKS 40u /* at bytes that differ, a millisecond apart */
+#define PAGE  4096u
 
 struct comparison {
 	pid_t alive;
@@ -63,19 +66,39 @@ static bool is_mapped(pid_t alive, const struct map *map)
 	return mapped;
 }
 
-/* The program runs: while it is looked at, another object may be at the place of one that comes and goes. */
+/* The bytes at that offset of the file differ in each of some looks, and the same object is there all the time. */
+static bool differs_for_good(const struct comparison *comparison, int fd, const struct map *map, uint64_t offset)
+{
+	const struct timespec pause = {0, 1000000};
+	uint64_t in_map = (offset - map->offset) & ~(uint64_t)(PAGE - 1);
+	struct map page = *map;
+
+	page.lo = map->lo + in_map;
+	page.hi = page.lo + PAGE;
+	page.offset = map->offset + in_map;
+	for (unsigned i = 0; i < LOOKS; i++) {
+		nanosleep(&pause, NULL);
+		if (!compare_map(comparison, fd, &page).differing || !is_mapped(comparison->alive, map))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The program runs: while it is looked at, another object may be at the place of one that comes and goes.  That one may
+ * have gone again when the map is read, so a difference counts if it stays.
+ */
 static struct compare_result compare_until_sure(const struct comparison *comparison, int fd, const struct map *map)
 {
-	struct compare_result result = {0};
-
 	for (unsigned i = 0; i < TRIES; i++) {
-		result = compare_map(comparison, fd, map);
-		if (!result.differing)
-			break;
+		struct compare_result result = compare_map(comparison, fd, map);
+
+		if (!result.differing || differs_for_good(comparison, fd, map, result.first))
+			return result;
 		if (!is_mapped(comparison->alive, map))
-			return (struct compare_result){0};
+			break;
 	}
-	return result;
+	return (struct compare_result){0};
 }
 
 void compare_add(struct compare_result *all, const struct compare_result *more)
