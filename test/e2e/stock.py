@@ -12,7 +12,7 @@ import threading
 import time
 
 from endings import start, wait_for
-from harness import Process, Skip, expect, stop
+from harness import Process, Skip, expect, stop, until
 from steer import own_place
 
 EVERYTHING = ["-l", "*:*"]
@@ -471,6 +471,8 @@ def filters(case):
         case.same_outcome(case.run([program]), case.record([program], ["-l", pattern + ":counted"], log=False))
     running = Process([program], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
+        with open(f"/proc/{running.pid}/maps", encoding="utf-8") as maps:
+            until("the loader to map the library", lambda: maps.seek(0) == 0 and "libcounted" in maps.read())
         for pattern, status in (("libcounted.so.1.2", 0), ("libcounted.so.1", 0), ("libcounted.so", 2)):
             done = case.run([case.tool, "attach", "-o", case.trace_path, "-l", pattern + ":counted", "--duration", "20ms",
                              str(running.pid)])
