@@ -11,6 +11,7 @@ static void add_counts(struct tree_node *to, const struct tree_node *from)
 	to->calls += from->calls;
 	to->total_ns += from->total_ns;
 	to->self_ns += from->self_ns;
+	to->estimated |= from->estimated;
 	to->unfinished += from->unfinished;
 	to->tails += from->tails;
 	to->before += from->before;

@@ -41,10 +41,23 @@ static uint32_t next_shown(struct printing *printing, const struct tree *tree, u
 	}
 }
 
-static void print_tree(struct printing *printing, const struct tree *tree)
+/* Is the time of a node's own an estimate?  So it is if a callee's is. */
+static bool self_is_estimated(const struct tree *whole, const struct tree_node *node)
+{
+	return node->estimated || (whole->estimated && node->self_ns != node->total_ns);
+}
+
+static void print_time(struct out *out, uint64_t ns, bool estimated, unsigned width)
+{
+	char text[TIMETEXT_MAX + 1] = "~";
+
+	timetext(ns, text + estimated);
+	out_column(out, text, width, true);
+}
+
+static void print_tree(struct printing *printing, const struct tree *tree, const struct tree *whole)
 {
 	struct out *out = printing->out;
-	char text[TIMETEXT_MAX];
 	int64_t depth = -1;
 
 	if (printing->options->color)
@@ -56,9 +69,9 @@ static void print_tree(struct printing *printing, const struct tree *tree)
 	for (uint32_t at = TREE_ROOT; (at = next_shown(printing, tree, at, &depth)) != TREE_NONE;) {
 		const struct tree_node *node = &tree->nodes[at];
 
-		out_column(out, timetext(node->total_ns, text), 11, true);
+		print_time(out, node->total_ns, node->estimated, 11);
 		out_format(out, " %6.2f%%", percent_of(tree, at));
-		out_column(out, timetext(node->self_ns, text), 12, true);
+		print_time(out, node->self_ns, self_is_estimated(whole, node), 12);
 		out_u64_width(out, node->calls, 12);
 		out_spaces(out, 2 + (depth * 2 < INDENT_MAX ? (size_t)depth * 2 : INDENT_MAX));
 		out_text(out, names_function(printing->names, node->function).text);
@@ -79,6 +92,8 @@ static void print_notes(struct printing *printing, const struct tree *whole)
 	if (printing->hidden)
 		out_format(printing->out, "nodes not shown: %llu (--min-percent 0 and no --depth show all)\n",
 			   (unsigned long long)printing->hidden);
+	if (whole->estimated)
+		out_text(printing->out, "times with ~ are estimates (calltap-report(1), ESTIMATES)\n");
 	if (whole->absorbed)
 		out_format(printing->out,
 			   "the tree is full (%u nodes): %llu %s; "
@@ -96,7 +111,17 @@ static void print_notes(struct printing *printing, const struct tree *whole)
 		out_format(printing->out, VIEW_GAPS, timetext(whole->gap_ns, text));
 }
 
-static void tree_json(struct printing *printing, struct json *json, const char *key, const struct tree *tree)
+/* A key for what is so; nothing for what is not. */
+static void put_true(struct json *json, const char *key, bool is)
+{
+	if (!is)
+		return;
+	json_key(json, key);
+	json_bool(json, true);
+}
+
+static void tree_json(struct printing *printing, struct json *json, const char *key, const struct tree *tree,
+		      const struct tree *whole)
 {
 	int64_t depth = -1;
 
@@ -117,6 +142,8 @@ static void tree_json(struct printing *printing, struct json *json, const char *
 			json_key_u64(json, "entered_before", node->before);
 		json_key_u64(json, "total_ns", node->total_ns);
 		json_key_u64(json, "self_ns", node->self_ns);
+		put_true(json, "total_estimated", node->estimated);
+		put_true(json, "self_estimated", self_is_estimated(whole, node));
 		json_object_end(json);
 		out_char(printing->out, '\n');
 	}
@@ -131,11 +158,11 @@ static void print_json(struct printing *printing, const struct graph_trees *tree
 	json_object(&json);
 	if (trees->callees) {
 		json_key_u64(&json, "total_ns", trees->callees->nodes[TREE_ROOT].total_ns);
-		tree_json(printing, &json, "callees", trees->callees);
-		tree_json(printing, &json, "callers", trees->callers);
+		tree_json(printing, &json, "callees", trees->callees, trees->whole);
+		tree_json(printing, &json, "callers", trees->callers, trees->whole);
 	} else {
 		json_key_u64(&json, "total_ns", trees->whole->nodes[TREE_ROOT].total_ns);
-		tree_json(printing, &json, "nodes", trees->whole);
+		tree_json(printing, &json, "nodes", trees->whole, trees->whole);
 	}
 	json_key_u64(&json, "hidden", printing->hidden);
 	json_key_u64(&json, "absorbed", trees->whole->absorbed);
@@ -157,12 +184,12 @@ void graph_print(const struct trace *trace, struct names *names, const struct gr
 	}
 	if (trees->callees) {
 		out_format(out, "# callees of '%s'\n", options->function);
-		print_tree(&printing, trees->callees);
+		print_tree(&printing, trees->callees, trees->whole);
 		out_format(out, "\n# callers of '%s': below each function are those that called it\n",
 			   options->function);
-		print_tree(&printing, trees->callers);
+		print_tree(&printing, trees->callers, trees->whole);
 	} else {
-		print_tree(&printing, trees->whole);
+		print_tree(&printing, trees->whole, trees->whole);
 	}
 	print_notes(&printing, trees->whole);
 }

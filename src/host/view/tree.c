@@ -238,6 +238,8 @@ void tree_leave(struct tree_builder *builder, struct walk *walk, const struct ca
 	node->tails += closed->frame->tail;
 	node->unfinished += closed->how == CALL_OPEN || closed->how == CALL_LOST;
 	node->total_ns += duration_ns;
+	if (call_is_estimated(closed))
+		node->estimated = tree->estimated = true;
 }
 
 static void push_frame(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)

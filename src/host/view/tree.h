@@ -24,9 +24,10 @@ struct tree_node {
 	uint64_t calls;
 	uint64_t total_ns; /* open calls count up to the end of the trace */
 	uint64_t self_ns;
-	uint64_t unfinished; /* calls that are open at the end, or whose exit was lost */
-	uint64_t tails;	     /* calls by a tail call of the parent's function */
-	uint64_t before;     /* frames that were open when the trace began; their total is that of their callees */
+	uint64_t unfinished;	/* calls that are open at the end, or whose exit was lost */
+	uint64_t tails;		/* calls by a tail call of the parent's function */
+	uint64_t before : 63;	/* frames that were open when the trace began; their total is that of their callees */
+	uint64_t estimated : 1; /* some call's duration is an estimate */
 };
 
 struct tree {
@@ -40,6 +41,7 @@ struct tree {
 	uint64_t strays;   /* calls whose entry is not in the trace, so that their place is not known */
 	uint64_t lost;	   /* records */
 	uint64_t gap_ns;   /* as in struct report */
+	bool estimated;	   /* some node is: so may be each self time that is not the whole call */
 };
 
 int tree_init(struct tree *tree, uint32_t limit) __attribute__((warn_unused_result));
