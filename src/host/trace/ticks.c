@@ -93,20 +93,39 @@ void ticks_settle(struct trace *trace)
 	}
 }
 
+/* The first time of a record; of no records all time is. */
+static uint64_t first_ticks(const struct trace *trace)
+{
+	uint64_t first = trace->data.count ? UINT64_MAX : 0;
+
+	for (uint32_t i = 0; i < trace->data.count; i++) {
+		const struct data_ref *ref = TABLE_ITEM(trace->data, struct data_ref, i);
+
+		if (ref->head.base_ticks < first)
+			first = ref->head.base_ticks;
+	}
+	return first;
+}
+
+/* Of a flight recorder the rows are those of all its time, and the records the last ones. */
 void trace_estimates(const struct trace *trace, struct trace_estimates *estimates)
 {
+	const uint64_t first = first_ticks(trace);
+
 	*estimates = (struct trace_estimates){.any = trace->has_ticks,
 					      .span_ticks = trace->span,
-					      .late_count = trace->late.count,
 					      .surplus_ticks = trace->weights ? trace->weights->surplus : 0,
 					      .surplus_off_ticks = trace->weights ? trace->weights->surplus_off : 0,
 					      .rare_pieces = trace->weights ? trace->weights->rare_pieces : 0};
 	for (uint32_t i = 0; i < trace->late.count; i++) {
 		const struct calltap_file_late *row = TABLE_ITEM(trace->late, struct calltap_file_late, i);
+		uint64_t from = row->from > first ? row->from : first, to = row->to;
 
-		if (row->to != UINT64_MAX)
-			estimates->late_ticks += row->to - row->from;
-		else if (trace->ended && trace->end.ticks > row->from)
-			estimates->late_ticks += trace->end.ticks - row->from;
+		if (to < first)
+			continue;
+		if (to == UINT64_MAX)
+			to = trace->ended && trace->end.ticks > from ? trace->end.ticks : from;
+		estimates->late_count++;
+		estimates->late_ticks += to - from;
 	}
 }

@@ -169,8 +169,8 @@ double trace_ticks_per_ns(const struct trace *trace);
 struct trace_estimates {
 	bool any;	     /* there is such a chunk */
 	uint64_t span_ticks; /* how late a record without a time is at the most, but for the late rows */
-	uint32_t late_count;
-	uint64_t late_ticks; /* the time that late rows take up */
+	uint32_t late_count; /* of rows that reach into the time of the records */
+	uint64_t late_ticks; /* the time that these take up, from the first record on */
 	/*
 	 * Ticks by which a measured piece, one between two times, is longer than the same piece is without the
 	 * reading of the clock.  The trace's first cursor finds it.
