@@ -515,6 +515,10 @@ static int take_row(struct recording *recording, const struct row *row, const ch
 			fprintf(stderr, "calltap: --time-short is 1ns or more; --time exact gives all calls times\n");
 			return EXIT_USAGE;
 		}
+		if (row->code == OPT_TIME_TICK && !recording->settings.options.tick_ns) {
+			fprintf(stderr, "calltap: --time-tick is from 10us to 100ms\n");
+			return EXIT_USAGE;
+		}
 		return 0;
 	case TAKE_VALUES:
 		return take_values(recording, row->at, value);
