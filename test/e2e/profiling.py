@@ -151,6 +151,7 @@ def attached(case):
     expect(child.returncode == 0, f"the program ends with {child.returncode}")
     known = {name: int(calls) for name, calls, _ in map(str.split, printed.splitlines())}
     rows = {plain_name(row["function"]): row for row in json.loads(done.stdout.splitlines()[-1])["rows"]}
+    expect({"both", "often"} <= set(rows), f"only {rows} of a program that printed {printed!r}, by {done.stdout!r} and {done.stderr!r}")
     expect(0 < rows["both"]["calls"] <= known["both"], f"{rows['both']['calls']} of {known['both']} calls are counted")
     expect(abs(rows["often"]["calls"] - 20 * rows["both"]["calls"]) <= 40, f"{rows['often']['calls']} calls within {rows['both']['calls']}")
 
