@@ -140,9 +140,9 @@ static const char *part_text(const struct diff *diff, const struct report_row *p
 	case AVG:
 		return part->measured ? timetext(report_avg_ns(part), text) : "-";
 	case P50:
-		return part->measured ? timetext(part->p50_ns, text) : "-";
+		return part->exact ? timetext(part->p50_ns, text) : "-";
 	default:
-		return part->measured ? timetext(part->p99_ns, text) : "-";
+		return part->exact ? timetext(part->p99_ns, text) : "-";
 	}
 }
 
@@ -231,6 +231,11 @@ static void print_runs(const struct diff *diff, const struct diff_options *optio
 			 "smaller ones\n");
 }
 
+static bool has_estimates(const struct diff_side *side)
+{
+	return side->exact < side->measured;
+}
+
 static void print_notes(const struct diff *diff, const struct diff_options *options, struct out *out)
 {
 	if (options->per)
@@ -251,6 +256,13 @@ static void print_notes(const struct diff *diff, const struct diff_options *opti
 			   "a call of the middle function takes %.2f times as long in B as in A:\n"
 			   "if no change of the program explains that, the machine was %s\n",
 			   diff->pace, diff->pace > 1 ? "slower" : "faster");
+	if (is_timed(diff) && has_estimates(&diff->sides[SIDE_A]) != has_estimates(&diff->sides[SIDE_B]))
+		out_format(
+			out,
+			"%c was recorded with --time adaptive, and %c was not: durations also differ by the time that "
+			"recording takes\n",
+			has_estimates(&diff->sides[SIDE_A]) ? 'A' : 'B',
+			has_estimates(&diff->sides[SIDE_A]) ? 'B' : 'A');
 	print_side_notes(&diff->sides[SIDE_A], 'A', out);
 	print_side_notes(&diff->sides[SIDE_B], 'B', out);
 }
