@@ -207,10 +207,12 @@ void tree_enter(struct tree_builder *builder, struct walk *walk, uint32_t thread
  * Add a call's time to its callers from before the trace, and to their callers, which were open, too: such a frame's
  * total is the time of the calls in it that the filters let pass.
  */
-static void add_to_callers(struct tree *tree, uint32_t caller, uint64_t ns)
+static void add_to_callers(struct tree *tree, uint32_t caller, uint64_t ns, bool estimated)
 {
-	for (; caller != TREE_ROOT; caller = tree->nodes[caller].parent)
+	for (; caller != TREE_ROOT; caller = tree->nodes[caller].parent) {
 		tree->nodes[caller].total_ns += ns;
+		tree->nodes[caller].estimated |= estimated;
+	}
 }
 
 void tree_leave(struct tree_builder *builder, struct walk *walk, const struct call_closed *closed)
@@ -218,6 +220,7 @@ void tree_leave(struct tree_builder *builder, struct walk *walk, const struct ca
 	struct tree *tree = builder->tree;
 	uint64_t user = closed->frame->user;
 	uint64_t duration_ns = walk_running_ns(walk, closed);
+	const bool estimated = call_is_estimated(closed);
 	struct tree_node *node;
 
 	if (!user) {
@@ -228,8 +231,9 @@ void tree_leave(struct tree_builder *builder, struct walk *walk, const struct ca
 		return;
 	node = &tree->nodes[NODE(user) - 1];
 	node->self_ns += walk_self_ns(walk, closed);
+	tree->estimated |= estimated;
 	if (user & CALLED_BEFORE)
-		add_to_callers(tree, user & ABSORBED ? NODE(user) - 1 : node->parent, duration_ns);
+		add_to_callers(tree, user & ABSORBED ? NODE(user) - 1 : node->parent, duration_ns, estimated);
 	if (user & ABSORBED) {
 		tree->absorbed++;
 		return;
@@ -238,8 +242,7 @@ void tree_leave(struct tree_builder *builder, struct walk *walk, const struct ca
 	node->tails += closed->frame->tail;
 	node->unfinished += closed->how == CALL_OPEN || closed->how == CALL_LOST;
 	node->total_ns += duration_ns;
-	if (call_is_estimated(closed))
-		node->estimated = tree->estimated = true;
+	node->estimated |= estimated;
 }
 
 static void push_frame(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
