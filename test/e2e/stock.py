@@ -14,6 +14,7 @@ import time
 from endings import start, wait_for
 from harness import Process, Skip, expect, stop, until
 from steer import own_place
+from steering import mappings
 
 EVERYTHING = ["-l", "*:*"]
 WAYS = {"own": [], "everything": EVERYTHING}
@@ -471,8 +472,7 @@ def filters(case):
         case.same_outcome(case.run([program]), case.record([program], ["-l", pattern + ":counted"], log=False))
     running = Process([program], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
-        with open(f"/proc/{running.pid}/maps", encoding="utf-8") as maps:
-            until("the loader to map the library", lambda: maps.seek(0) == 0 and "libcounted" in maps.read())
+        until("the loader to map the library", lambda: any("libcounted" in file for _, _, file in mappings(running.pid)))
         for pattern, status in (("libcounted.so.1.2", 0), ("libcounted.so.1", 0), ("libcounted.so", 2)):
             done = case.run([case.tool, "attach", "-o", case.trace_path, "-l", pattern + ":counted", "--duration", "20ms",
                              str(running.pid)])

@@ -40,8 +40,8 @@ static inline const char *calltap_mover(const char *path)
 /*
  * Guile copies the stack of whoever calls its library, when a continuation is taken that C code is part of.  Frames of
  * the program above it are there still when that continuation is called; those of the library itself may have ended.
- * So where returns are recorded the functions of Guile's library are left out, and no others.  This function returns
- * true if the path is that of Guile's library.
+ * So the tool leaves out the functions of Guile's library, and no others, if it records returns.  calltap_copies_own()
+ * returns true if the path is that of Guile's library.
  */
 static inline int calltap_copies_own(const char *path)
 {

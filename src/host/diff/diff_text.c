@@ -238,6 +238,8 @@ static bool has_estimates(const struct diff_side *side)
 
 static void print_notes(const struct diff *diff, const struct diff_options *options, struct out *out)
 {
+	const bool before = has_estimates(&diff->sides[SIDE_A]), after = has_estimates(&diff->sides[SIDE_B]);
+
 	if (options->per)
 		out_format(out, "Self, Total and Calls are per call of '%s': %.0f in A, %.0f in B\n", options->per,
 			   diff->sides[SIDE_A].per, diff->sides[SIDE_B].per);
@@ -256,13 +258,12 @@ static void print_notes(const struct diff *diff, const struct diff_options *opti
 			   "a call of the middle function takes %.2f times as long in B as in A:\n"
 			   "if no change of the program explains that, the machine was %s\n",
 			   diff->pace, diff->pace > 1 ? "slower" : "faster");
-	if (is_timed(diff) && has_estimates(&diff->sides[SIDE_A]) != has_estimates(&diff->sides[SIDE_B]))
+	if (is_timed(diff) && before != after)
 		out_format(
 			out,
 			"%c was recorded with --time adaptive, and %c was not: durations also differ by the time that "
 			"recording takes\n",
-			has_estimates(&diff->sides[SIDE_A]) ? 'A' : 'B',
-			has_estimates(&diff->sides[SIDE_A]) ? 'B' : 'A');
+			before ? 'A' : 'B', before ? 'B' : 'A');
 	print_side_notes(&diff->sides[SIDE_A], 'A', out);
 	print_side_notes(&diff->sides[SIDE_B], 'B', out);
 }

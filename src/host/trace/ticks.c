@@ -93,7 +93,7 @@ void ticks_settle(struct trace *trace)
 	}
 }
 
-/* The first time of a record; of no records all time is. */
+/* The first record's time; 0 where a trace has no record. */
 static uint64_t first_ticks(const struct trace *trace)
 {
 	uint64_t first = trace->data.count ? UINT64_MAX : 0;
@@ -107,7 +107,7 @@ static uint64_t first_ticks(const struct trace *trace)
 	return first;
 }
 
-/* Of a flight recorder the rows are those of all its time, and the records the last ones. */
+/* A flight recorder's trace has the late rows of its whole run, but the last records alone: older rows do not count. */
 void trace_estimates(const struct trace *trace, struct trace_estimates *estimates)
 {
 	const uint64_t first = first_ticks(trace);

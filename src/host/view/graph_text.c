@@ -14,6 +14,7 @@ struct printing {
 	struct names *names;
 	const struct graph_options *options;
 	struct out *out;
+	const struct tree *whole;
 	uint64_t hidden; /* nodes left out */
 };
 
@@ -42,9 +43,9 @@ static uint32_t next_shown(struct printing *printing, const struct tree *tree, u
 }
 
 /* Is the time of a node's own an estimate?  So it is if a callee's is. */
-static bool self_is_estimated(const struct tree *whole, const struct tree_node *node)
+static bool self_is_estimated(const struct printing *printing, const struct tree_node *node)
 {
-	return node->estimated || (whole->estimated && node->self_ns != node->total_ns);
+	return node->estimated || (printing->whole->estimated && node->self_ns != node->total_ns);
 }
 
 static void print_time(struct out *out, uint64_t ns, bool estimated, unsigned width)
@@ -55,7 +56,7 @@ static void print_time(struct out *out, uint64_t ns, bool estimated, unsigned wi
 	out_column(out, text, width, true);
 }
 
-static void print_tree(struct printing *printing, const struct tree *tree, const struct tree *whole)
+static void print_tree(struct printing *printing, const struct tree *tree)
 {
 	struct out *out = printing->out;
 	int64_t depth = -1;
@@ -71,7 +72,7 @@ static void print_tree(struct printing *printing, const struct tree *tree, const
 
 		print_time(out, node->total_ns, node->estimated, 11);
 		out_format(out, " %6.2f%%", percent_of(tree, at));
-		print_time(out, node->self_ns, self_is_estimated(whole, node), 12);
+		print_time(out, node->self_ns, self_is_estimated(printing, node), 12);
 		out_u64_width(out, node->calls, 12);
 		out_spaces(out, 2 + (depth * 2 < INDENT_MAX ? (size_t)depth * 2 : INDENT_MAX));
 		out_text(out, names_function(printing->names, node->function).text);
@@ -85,8 +86,9 @@ static void print_tree(struct printing *printing, const struct tree *tree, const
 	}
 }
 
-static void print_notes(struct printing *printing, const struct tree *whole)
+static void print_notes(const struct printing *printing)
 {
+	const struct tree *whole = printing->whole;
 	char text[TIMETEXT_MAX];
 
 	if (printing->hidden)
@@ -120,8 +122,7 @@ static void put_true(struct json *json, const char *key, bool is)
 	json_bool(json, true);
 }
 
-static void tree_json(struct printing *printing, struct json *json, const char *key, const struct tree *tree,
-		      const struct tree *whole)
+static void tree_json(struct printing *printing, struct json *json, const char *key, const struct tree *tree)
 {
 	int64_t depth = -1;
 
@@ -143,7 +144,7 @@ static void tree_json(struct printing *printing, struct json *json, const char *
 		json_key_u64(json, "total_ns", node->total_ns);
 		json_key_u64(json, "self_ns", node->self_ns);
 		put_true(json, "total_estimated", node->estimated);
-		put_true(json, "self_estimated", self_is_estimated(whole, node));
+		put_true(json, "self_estimated", self_is_estimated(printing, node));
 		json_object_end(json);
 		out_char(printing->out, '\n');
 	}
@@ -158,11 +159,11 @@ static void print_json(struct printing *printing, const struct graph_trees *tree
 	json_object(&json);
 	if (trees->callees) {
 		json_key_u64(&json, "total_ns", trees->callees->nodes[TREE_ROOT].total_ns);
-		tree_json(printing, &json, "callees", trees->callees, trees->whole);
-		tree_json(printing, &json, "callers", trees->callers, trees->whole);
+		tree_json(printing, &json, "callees", trees->callees);
+		tree_json(printing, &json, "callers", trees->callers);
 	} else {
 		json_key_u64(&json, "total_ns", trees->whole->nodes[TREE_ROOT].total_ns);
-		tree_json(printing, &json, "nodes", trees->whole, trees->whole);
+		tree_json(printing, &json, "nodes", trees->whole);
 	}
 	json_key_u64(&json, "hidden", printing->hidden);
 	json_key_u64(&json, "absorbed", trees->whole->absorbed);
@@ -176,7 +177,7 @@ static void print_json(struct printing *printing, const struct graph_trees *tree
 void graph_print(const struct trace *trace, struct names *names, const struct graph_trees *trees,
 		 const struct graph_options *options, struct out *out)
 {
-	struct printing printing = {trace, names, options, out, 0};
+	struct printing printing = {trace, names, options, out, trees->whole, 0};
 
 	if (options->json) {
 		print_json(&printing, trees);
@@ -184,12 +185,12 @@ void graph_print(const struct trace *trace, struct names *names, const struct gr
 	}
 	if (trees->callees) {
 		out_format(out, "# callees of '%s'\n", options->function);
-		print_tree(&printing, trees->callees, trees->whole);
+		print_tree(&printing, trees->callees);
 		out_format(out, "\n# callers of '%s': below each function are those that called it\n",
 			   options->function);
-		print_tree(&printing, trees->callers, trees->whole);
+		print_tree(&printing, trees->callers);
 	} else {
-		print_tree(&printing, trees->whole, trees->whole);
+		print_tree(&printing, trees->whole);
 	}
-	print_notes(&printing, trees->whole);
+	print_notes(&printing);
 }

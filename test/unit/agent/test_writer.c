@@ -201,14 +201,22 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-static void block_does_not_wait_for_ever(void **state)
+/* A full ring in mode block: a thread waits that long for a tool that makes no progress. */
+static struct calltap_ring *begin_full(uint32_t wait_max_ms)
 {
 	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 2);
-	uint64_t start;
 
-	probe_context.shared.wait_max_ms = WAIT_MAX;
+	probe_context.shared.wait_max_ms = wait_max_ms;
 	for (uint32_t i = 0; i < 2 * SUB_MAX; i++)
 		assert_true(record(i));
+	return ring;
+}
+
+static void block_does_not_wait_for_ever(void **state)
+{
+	struct calltap_ring *ring = begin_full(WAIT_MAX);
+	uint64_t start;
+
 	start = now_ms();
 	assert_false(record(1));
 	assert_in_range(now_ms() - start, WAIT_MAX - 5, 100 * WAIT_MAX);
@@ -239,12 +247,9 @@ static void *take_others_first(void *arg)
 
 static void block_waits_as_long_as_the_tool_works(void **state)
 {
-	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 2);
+	struct calltap_ring *ring = begin_full(PATIENCE_MS);
 	pthread_t reader;
 
-	probe_context.shared.wait_max_ms = PATIENCE_MS;
-	for (uint32_t i = 0; i < 2 * SUB_MAX; i++)
-		assert_true(record(i));
 	assert_int_equal(pthread_create(&reader, NULL, take_others_first, ring), 0);
 	assert_true(record(1));
 	pthread_join(reader, NULL);

@@ -29,11 +29,13 @@
 #define IN_A_ROW    3				/* bits of the random number, all 0 for one in four */
 
 /*
- * The writer in r8, the seen tick in r11, struct calltap_times in \times; to r9: half a word.  moved: the tick is
- * another, and r9 was taken; beyond: it does not lie before \span (of RW_SPAN and RW_SPAN2).  To r11: where it lies in
- * the sub-buffer.
+ * The thread's block in r8, which becomes the writer, and struct calltap_times in \times; to r9: half a word.  moved: the
+ * tick is not the one that the thread has seen, and r9 was taken; beyond: it does not lie before \span (of RW_SPAN and
+ * RW_SPAN2).  To r11: where it lies in the sub-buffer.
  */
 .macro take_half span, times, moved, beyond
+	mov	%fs:PT_TICK(%r8), %r11
+	mov	%fs:PT_WRITER(%r8), %r8
 	mov	$4, %r9d
 	xadd	%r9, RW_CURSOR(%r8)
 	cmp	TM_TICK(\times), %r11
@@ -44,7 +46,7 @@
 	jae	\beyond
 .endm
 
-/* Of a stub with that word no brief record is to be made: to exact.  To rax: struct calltap_times; r11 is changed. */
+/* Is the function of the stub with that word a brief one?  To exact if not.  To rax: struct calltap_times; r11 is changed. */
 .macro see_brief word, exact
 	mov	probe_times(%rip), %rax
 	mov	\word, %r11d
@@ -152,8 +154,6 @@
 	see_brief 24(%rsp), .Lentry_exact
 	save	%r10, %r9, %r8
 	find_frame PT_GRANULE, .Lentry_slow, .Lentry_not_below, 56, %r8, %r11, %r9, %r10
-	mov	%fs:PT_TICK(%r8), %r11
-	mov	%fs:PT_WRITER(%r8), %r8
 	take_half RW_SPAN2, %rax, .Lentry_moved, .Lentry_beyond
 .Lentry_put:
 	put_half 48(%rsp), TO_BRIEF
@@ -171,8 +171,6 @@
 .Lentry_not_below:
 	find_tail .Lentry_slow, %r8, %r11, %r9, %r10
 	mov	probe_times(%rip), %rax
-	mov	%fs:PT_TICK(%r8), %r11
-	mov	%fs:PT_WRITER(%r8), %r8
 	take_half RW_SPAN2, %rax, .Lentry_moved, .Ltail_beyond
 .Ltail_put:
 	put_half 48(%rsp), TO_BRIEF_TAIL
@@ -237,13 +235,7 @@
 	cmpq	$0, (%r11)
 	js	.Lexit_exact
 	save	%r10, %r9, %r8, %rcx
-	thread_offset %r8, %r11
-	lea	40(%rsp), %r11			/* S */
-	mov	%fs:PT_STACK(%r8), %r10
-	cmp	%r11, PS_TOP(%r10)
-	jne	.Lexit_slow			/* inner frames are gone, or another stack */
-	mov	%fs:PT_TICK(%r8), %r11
-	mov	%fs:PT_WRITER(%r8), %r8
+	find_top .Lexit_slow, 40, %r8, %r11, %r10
 	mov	probe_times(%rip), %rcx
 	take_half RW_SPAN, %rcx, .Lexit_moved, .Lexit_slow
 	put_half 40(%rsp), TO_BRIEF
@@ -268,11 +260,7 @@
 .Lexit_exact:
 	restore	%r11
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	thread_offset %rcx, %rsi
-	lea	48(%rsp), %rdi			/* S */
-	mov	%fs:PT_STACK(%rcx), %r8
-	cmp	%rdi, PS_TOP(%r8)
-	jne	.Lexit_to_c
+	find_top .Lexit_to_c
 	mov	%fs:PT_WRITER(%rcx), %rsi
 	take_whole .Lexit_to_c
 	put_record 48(%rsp)
@@ -307,8 +295,6 @@
 	thread_offset %r8, %r11
 	lea	49(%rsp), %r11			/* S + 1 */
 	is_inside_top .Lleaf_framed
-	mov	%fs:PT_TICK(%r8), %r11
-	mov	%fs:PT_WRITER(%r8), %r8
 	take_half RW_SPAN2, %rax, .Lleaf_moved, .Lleaf_moved
 	put_half 40(%rsp), LEAF_TO_ENTRY
 	restore	%r8, %r9, %r11, %rax
@@ -337,8 +323,6 @@
 	thread_offset %r8, %r11
 	lea	41(%rsp), %r11			/* S + 1 */
 	is_inside_top .Lleaf_exit_slow		/* a handler may have left the thread's last event on another stack */
-	mov	%fs:PT_TICK(%r8), %r11
-	mov	%fs:PT_WRITER(%r8), %r8
 	mov	probe_times(%rip), %rcx
 	take_half RW_SPAN, %rcx, .Lleaf_exit_moved, .Lleaf_exit_slow
 	put_half 32(%rsp), LEAF_TO_EXIT

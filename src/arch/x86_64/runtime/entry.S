@@ -104,11 +104,7 @@ arch_entry_untraced:
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	rdtsc
-	thread_offset %rcx, %rsi
-	lea	48(%rsp), %rdi			/* S */
-	mov	%fs:PT_STACK(%rcx), %r8
-	cmp	%rdi, PS_TOP(%r8)
-	jne	.Lexit_slow			/* inner frames are gone, or another stack */
+	find_top .Lexit_slow
 	mov	%fs:PT_WRITER(%rcx), %rsi
 	cmp	%edx, RW_TIME_HI(%rsi)
 	jne	.Lexit_slow
